@@ -19,13 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from intervals import measure
-from machine import describe
+from machine import describe, machine
 from record import read_cells
 from rivals import RUNS, rows_of
 from trained import TRAINING, fit_or_load
 from workers import write_cells
 
-from benchmarks.reproduction.cells import machine
 from twinedge import data
 from twinedge.data.splitting import SPLITS
 

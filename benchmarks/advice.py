@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from machine import processor
 from record import publish, read_cells
 from rivals_rows import LONG, Rows, rows_of
 from workers import write_cells
 
-from benchmarks.reproduction.cells import processor
 from twinedge import data
 from twinedge.data.source import Source
 from twinedge.data.splitting import SPLITS, Split
@@ -92,7 +92,7 @@ def _check(rows: Rows) -> dict[str, Any]:
 
 
 def _before(rows: Rows) -> dict[str, Any]:
-    from benchmarks.reproduction.multipliers import pair_gain
+    from reproduction.pair_gain import pair_gain
 
     X, y = (np.concatenate(one) for one in zip(rows.train, rows.validation, strict=True))
     found = pair_gain(X, y)

@@ -23,11 +23,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+from machine import processor
 from record import publish, read_cells
 from trained import TRAINING
 from workers import write_cells
 
-from benchmarks.reproduction.cells import processor
 from twinedge import TwinRegressor, data, export, load, scoring
 from twinedge.errors import InputError
 from twinedge.run_folder import Run

@@ -23,8 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from machine import describe
-
-from benchmarks.reproduction.published import (
+from reproduction.published import (
     EPOCHS,
     HIDDEN,
     PAIRS,
@@ -33,6 +32,7 @@ from benchmarks.reproduction.published import (
     loop_pairs,
     published_scaling,
 )
+
 from twinedge import data, scoring
 from twinedge.training.batches import Examples, Pairs, Stack
 from twinedge.training.network import Architecture, Scaling, tf

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.reproduction.running import ONE_CORE
 from twinedge.progress import Lines
+
+# What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
+_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+ONE_CORE = dict.fromkeys(_COUNTS, "1")
 
 
 def write_cells(

@@ -6,58 +6,19 @@ that does not match counts as missing, and its cell is computed again.
 """
 
 import json
-import platform
 import time
 from dataclasses import asdict, dataclass
-from functools import cache
 from hashlib import sha256
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from twinedge.atomic_files import write_file
 from twinedge.errors import InputError
 
-_PACKAGES = ("tensorflow", "scikit-learn", "numpy")
-_ARM_CORES = {"0xd0c": "Arm Neoverse-N1", "0xd40": "Arm Neoverse-V1"}
-
-
-@cache
-def machine() -> str:
-    """Processor, system and package versions of this machine, in one line."""
-    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return ", ".join([processor(), system, *filter(None, map(_package, _PACKAGES))])
-
-
-def _package(name: str) -> str:
-    """Name and version; empty if it is not installed, since some methods do not need it."""
-    try:
-        return f"{name} {version(name)}"
-    except PackageNotFoundError:
-        return ""
-
-
-def processor() -> str:
-    """Name of the processor, as far as the system knows it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [line.partition(":") for line in cpuinfo.read_text().splitlines()]
-        known = {name.strip(): value.strip() for name, _, value in reversed(lines)}
-        if "model name" in known:
-            return known["model name"]
-        if "CPU part" in known:
-            return _ARM_CORES.get(known["CPU part"], known["CPU part"])
-    return platform.processor() or platform.machine()
-
-
 # Increase this whenever our own trainer produces different networks: their cells are recomputed,
 # while those of networks trained as published stay.
 OUR_TRAINER = 1
-
-EFFORTS = ("quick", "normal", "thorough")
-TRAINERS = ("twinedge", "published")
-PROTOCOLS = ("published", "text")
 
 
 @dataclass(frozen=True)
@@ -88,14 +49,13 @@ class Setup:
 class Procedure(NamedTuple):
     """The module of a method's function, its version, and the parts of the setup it depends on.
 
-    The version increases whenever the same cell would get different numbers. A ``light`` method
-    does not need TensorFlow. A method that is timed runs ``alone``.
+    The version increases whenever the same cell would get different numbers. A method
+    that is timed runs ``alone``.
     """
 
     home: str
     version: int
     decided_by: tuple[str, ...]
-    light: bool = False
     alone: bool = False
 
 
@@ -111,11 +71,11 @@ METHODS = {
     "multiplied_twin": Procedure("networks", 1, _NETWORKS),
     "timed_network": Procedure("networks", 1, _NETWORKS, alone=True),
     "timed_twin": Procedure("networks", 1, _NETWORKS, alone=True),
-    "nearest": Procedure("parts", 1, ("protocol",), light=True),
+    "nearest": Procedure("rows", 1, ("protocol",)),
     "forest": Procedure("forests", 1, _FORESTS),
     "twinned_forest": Procedure("forests", 1, _FORESTS),
     "loop_forest": Procedure("forests", 1, _FORESTS),
-    "check": Procedure("forests", 1, ("effort",)),
+    "check": Procedure("networks", 1, ("effort",)),
 }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.reproduction.cells import Setup
-from benchmarks.reproduction.experiment import (
+from benchmarks.reproduction.measures import (
     ANCHORS,
     LOOP_WEIGHTS,
     MULTIPLIERS,
@@ -14,7 +14,6 @@ from benchmarks.reproduction.experiment import (
     Curves,
     Experiment,
     Measure,
-    Read,
     Sweep,
     at,
     item,
@@ -133,9 +132,7 @@ def _knn_tnnr(setup: Setup) -> Experiment:
         at("nearest_anchors", "neighbours", NEAREST),
         paper=("knn_tnnr", 1),
     )
-    both = Measure(
-        "NN train+inf.", "neighbour_twin", lambda found: found["rmse"], NEAREST, ("knn_tnnr", 2)
-    )
+    both = Measure("NN train+inf.", "neighbour_twin", item("rmse"), NEAREST, ("knn_tnnr", 2))
     k_nn = Measure("k-NN", "nearest", at("nearest", "neighbours", 4))
     base = twin("knn_tnnr")
     return Experiment(
@@ -170,10 +167,7 @@ def _memory(setup: Setup) -> Experiment:
 
 
 def _multiplier(setup: Setup) -> Experiment:
-    swept = [
-        Measure(f"multiplier {m}", "multiplied_twin", lambda found: found["rmse"], m)
-        for m in MULTIPLIERS
-    ]
+    swept = [Measure(f"multiplier {m}", "multiplied_twin", item("rmse"), m) for m in MULTIPLIERS]
     base = twin()
     curves: Curves = {
         "all pairs": ([MULTIPLIERS[0]], [base]),
@@ -304,11 +298,11 @@ KINDS = {"spread": "spread", "loop_violation": "loops", "asymmetry": "asymmetry"
 def _uncertainty(setup: Setup) -> Experiment:
     plain = Measure("plain mean", "unsure_twin", item("rmse"))
     weighted = [
-        Measure(f"by {title}", "unsure_twin", _of(kind, "weighted_rmse"))
+        Measure(f"by {title}", "unsure_twin", item(kind, "weighted_rmse"))
         for kind, title in KINDS.items()
     ]
     ranks = [
-        Measure(f"correlation of {title}", "unsure_twin", _of(kind, "correlation"))
+        Measure(f"correlation of {title}", "unsure_twin", item(kind, "correlation"))
         for kind, title in KINDS.items()
     ]
     return Experiment(
@@ -323,30 +317,17 @@ def _uncertainty(setup: Setup) -> Experiment:
     )
 
 
-def _of(kind: str, name: str) -> Read:
-    def read(result: dict[str, Any]) -> float:
-        return float(result[kind][name])
-
-    return read
-
-
 EXPERIMENTS: dict[str, Callable[[Setup], Experiment]] = {
     "ann_ensemble": _ann_ensemble,
     "tnnr_ensemble": _tnnr_ensemble,
-    "knn_tnnr": _knn_tnnr,
-    "twin_rf": _twin_rf,
-    "rf_ssl": _rf_ssl,
-    "memory": _memory,
-    "timing": _timing,
     "multiplier": _multiplier,
+    "knn_tnnr": _knn_tnnr,
     "neighbors": _neighbors,
     "knn": _knn,
+    "memory": _memory,
+    "rf_ssl": _rf_ssl,
+    "timing": _timing,
+    "twin_rf": _twin_rf,
     "uncertainty": _uncertainty,
     "check": _check,
 }
-NAMES = tuple(EXPERIMENTS)
-
-
-def experiment(name: str, setup: Setup) -> Experiment:
-    """Put one of the ``EXPERIMENTS`` together."""
-    return EXPERIMENTS[name](setup)

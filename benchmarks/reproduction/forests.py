@@ -1,4 +1,4 @@
-"""Cells of random forests, ordinary and twinned, and of twins that learn from few pairs.
+"""Cells of random forests, ordinary and twinned.
 
 As published, they use the first 200 rows of a set, split at random; by the text, 200 random rows.
 """
@@ -10,10 +10,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import GridSearchCV, KFold, train_test_split
 
 from benchmarks.reproduction.cells import Cell
-from benchmarks.reproduction.experiment import LOOP_WEIGHTS
-from benchmarks.reproduction.multipliers import pair_gain
-from benchmarks.reproduction.parts import paper_order, table_of
-from twinedge import data
+from benchmarks.reproduction.measures import LOOP_WEIGHTS
+from benchmarks.reproduction.rows import paper_order, table_of
 from twinedge.estimators.loops import LoopRegressor
 from twinedge.estimators.twinned import FOLDS, GRIDS, TwinnedRegressor, pair_features
 from twinedge.scoring.scores import rmse
@@ -109,18 +107,3 @@ def _grid(cell: Cell) -> tuple[dict[str, list[Any]], int]:
     if cell.setup.effort == "quick":
         return SMALL_GRID, SMALL_TREES
     return GRIDS[cell.setup.protocol], TREES
-
-
-def check(cell: Cell) -> dict[str, Any]:
-    """Tell whether a twin suits the data, by what it gains from more pairs."""
-    table, split = data.load(cell.dataset), data.splits(cell.dataset, cell.split)
-    rows = np.concatenate([split.train, split.val])
-    found = pair_gain(table.X[rows], table.y[rows], effort=cell.setup.effort)
-    few = found.multipliers[min(found.multipliers)].rmse
-    return {
-        "warns": float(not found.suits),
-        **{name: rival.rmse / found.twin for name, rival in found.rivals.items()},
-        "pairs": found.twin / few,
-        "twin": found.twin,
-        "reasons": found.reasons,
-    }

@@ -14,13 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.reproduction.cells import Cell
-from benchmarks.reproduction.experiment import ANCHORS, NEIGHBORS, sizes
-from benchmarks.reproduction.parts import Points, parts
+from benchmarks.reproduction.measures import ANCHORS, NEIGHBORS, sizes
+from benchmarks.reproduction.pair_gain import pair_gain
 from benchmarks.reproduction.published import HIDDEN, published_network, published_twin
+from benchmarks.reproduction.rows import Points, split_points
+from twinedge import data
 from twinedge.errors import InputError
 from twinedge.estimators import AnnRegressor, EnsembleRegressor, TwinRegressor
 from twinedge.estimators.anchored import AnchoredRegressor
-from twinedge.estimators.uncertainty import judge
+from twinedge.estimators.uncertainty import evaluate_uncertainty
 from twinedge.scoring.scores import rmse
 from twinedge.training.network import FloatArray
 from twinedge.training.parameters import positive_integer, seed_of
@@ -113,7 +115,7 @@ def _means(estimates: FloatArray, sizes: list[int]) -> FloatArray:
 
 def networks(cell: Cell) -> dict[str, Any]:
     """Train an ensemble of ordinary networks."""
-    train, validation, test = parts(cell)
+    train, validation, test = split_points(cell)
     members = _trained_networks(cell, train, validation, cell.setup.members)
     each = np.stack([member.predict(test[0]) for member in members])
     numbers = sizes(len(members))
@@ -126,7 +128,7 @@ def networks(cell: Cell) -> dict[str, Any]:
 
 def twins(cell: Cell) -> dict[str, Any]:
     """Train an ensemble of twins, and evaluate it in every way that needs no more training."""
-    train, validation, test = parts(cell)
+    train, validation, test = split_points(cell)
     model = _trained_twins(cell, train, validation, cell.setup.members)
     first = model.members_[0]
     numbers = sorted({*sizes(cell.setup.members), *ANCHORS})
@@ -148,9 +150,9 @@ def twins(cell: Cell) -> dict[str, Any]:
 
 def unsure_twin(cell: Cell) -> dict[str, Any]:
     """Train a twin, and score its measures of uncertainty."""
-    train, validation, test = parts(cell)
+    train, validation, test = split_points(cell)
     (first,) = _trained_twins(cell, train, validation, 1).members_
-    return {**judge(first, *test), **_chosen(first)}
+    return {**evaluate_uncertainty(first, *test), **_chosen(first)}
 
 
 def neighbour_twin(cell: Cell) -> dict[str, Any]:
@@ -184,7 +186,7 @@ def timed_twin(cell: Cell) -> dict[str, Any]:
 
 def _timed(cell: Cell, train_on: Callable[[Points, Points], Any]) -> dict[str, Any]:
     """Seconds to train, and to predict all test points."""
-    train, validation, test = parts(cell)
+    train, validation, test = split_points(cell)
     start = time.perf_counter()
     model = train_on(train, validation)
     trained = time.perf_counter()
@@ -194,7 +196,7 @@ def _timed(cell: Cell, train_on: Callable[[Points, Points], Any]) -> dict[str, A
 
 
 def _one_twin(cell: Cell, **pairs: Any) -> dict[str, Any]:
-    train, validation, test = parts(cell)
+    train, validation, test = split_points(cell)
     model = _trained_twins(cell, train, validation, 1, **pairs)
     return {"rmse": rmse(model.predict(test[0]), test[1]), **_chosen(model.members_[0])}
 
@@ -243,3 +245,18 @@ def _chosen(model: Any) -> dict[str, Any]:
     names = ("activation", "learning_rate", "weight_decay", "steps")
     found = {name: getattr(model, f"{name}_", None) for name in names}
     return {"chosen": {name: value for name, value in found.items() if value is not None}}
+
+
+def check(cell: Cell) -> dict[str, Any]:
+    """Check whether a twin suits the data, by what it gains from more pairs."""
+    table, split = data.load(cell.dataset), data.splits(cell.dataset, cell.split)
+    rows = np.concatenate([split.train, split.val])
+    found = pair_gain(table.X[rows], table.y[rows], effort=cell.setup.effort)
+    few = found.multipliers[min(found.multipliers)].rmse
+    return {
+        "warns": float(not found.suits),
+        **{name: rival.rmse / found.twin for name, rival in found.rivals.items()},
+        "pairs": found.twin / few,
+        "twin": found.twin,
+        "reasons": found.reasons,
+    }

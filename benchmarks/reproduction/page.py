@@ -1,15 +1,20 @@
-"""The generated parts of docs/reproduction.md; called by benchmarks/reproduction.py.
+"""Write docs/reproduction.md: do the paper's findings hold here?
 
-Only what is between marks is generated; the rest is written by hand and stays.
+The page has networks as the paper's code trains them, and forests with a small grid, on all nine
+sets. Its cells are kept in the results of the benchmarks, together with those that another folder
+adds; each says where it was computed. Only what is between marks is generated; the rest of the page
+is written by hand and stays.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from statistics import geometric_mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from benchmarks.reproduction.answers import Answer
+from benchmarks.reproduction.cells import Cell, CellStore, Setup
 from benchmarks.reproduction.claims import (
     CLAIMS,
     FAILS,
@@ -17,19 +22,33 @@ from benchmarks.reproduction.claims import (
     PARTLY,
     UNKNOWN,
     Claim,
-    Ruling,
-    Seen,
+    Observed,
+    Verdict,
     everywhere,
-    judged,
     overall,
+    verdicts,
 )
-from benchmarks.reproduction.tables import DATA_SETS, Sheet, compare, sentence
+from benchmarks.reproduction.experiments import EXPERIMENTS
+from benchmarks.reproduction.figures import figure
+from benchmarks.reproduction.paper_tables import DATA_SETS
+from benchmarks.reproduction.results import Outcome
+from benchmarks.reproduction.sheets import Sheet, sentence, sheets
+from twinedge import data
+from twinedge.atomic_files import write_file
 from twinedge.data.catalogue import CATALOGUE
+from twinedge.wording import joined
 
-Judged = list[tuple[Claim, Ruling]]
+_BENCHMARKS = Path(__file__).parents[1]
+RESULTS = _BENCHMARKS / "results" / "reproduction"
+PAGE = _BENCHMARKS.parent / "docs" / "reproduction.md"
 CURVES = "curves.md"
-DEFINITION = "a definition, nothing to measure"
 HERE_ALREADY = {"memory": "memory.svg"}  # figures that another page has
+PUBLISHED = Setup(trainer="published")
+OWN = Setup(members=2)  # twins and ANNs of our own trainer, for one finding
+SPLITS = 5
+
+Kept = dict[str, dict[str, Any]]  # results of cells, by all that decides them
+Checked = list[tuple[Claim, Verdict]]
 
 
 class Part(NamedTuple):
@@ -55,8 +74,114 @@ PARTS = (
     Part("Table 4", "semi-supervised forests", "Semi-supervised forests"),
     Part("Table 5", "data sets", "Data sets"),
     Part("Table 6", "twinned forests", "Twinned random forests"),
-    Part("Text", "weighing anchors, checking a set", "Told without a table"),
+    Part("Text", "weighting anchors, checking a set", "Findings without a table"),
 )
+
+
+def cells() -> list[Cell]:
+    """Cells of everything on the page."""
+    asked = [*((name, PUBLISHED) for name in EXPERIMENTS), ("tnnr_ensemble", OWN)]
+    return [cell for name, setup in asked for cell in _outcome(name, setup, {}).cells()]
+
+
+def identity(cell: Cell) -> str:
+    """Name a cell by all that decides its numbers."""
+    return json.dumps(cell.key, sort_keys=True)
+
+
+def read_results(folder: Path = RESULTS) -> Kept:
+    """Read the cells among the results of the benchmarks, each with its machine."""
+    path = folder / "cells.json"
+    if not path.exists():
+        return {}
+    record = json.loads(path.read_text())
+    return {
+        json.dumps(cell["cell"], sort_keys=True): {
+            **cell["result"],
+            "machine": record["machines"][cell["on"]],
+        }
+        for cell in record["cells"]
+    }
+
+
+def _write_results(kept: Kept) -> None:
+    """Write cells into the results of the benchmarks, a line for each."""
+    machines = sorted({result["machine"] for result in kept.values()})
+    lines = []
+    for key in sorted(kept):
+        result = {name: value for name, value in kept[key].items() if name != "machine"}
+        on = machines.index(kept[key]["machine"])
+        lines.append(json.dumps({"cell": json.loads(key), "on": on, "result": result}))
+    head, body = json.dumps(machines), ",\n".join(lines)
+    write_file(RESULTS / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
+
+
+def merge(kept: Kept, store: CellStore) -> Kept:
+    """Return the cells of the page: those of the results, or else those of a store."""
+    found = {}
+    for cell in cells():
+        result = kept.get(identity(cell)) or store.load(cell)
+        if result is not None:
+            found[identity(cell)] = {"machine": "a machine that it does not name", **result}
+    return found
+
+
+def outcomes(kept: Kept) -> dict[str, Outcome]:
+    """Return all experiments of the page, as far as cells are there."""
+    return {name: _outcome(name, PUBLISHED, kept) for name in EXPERIMENTS}
+
+
+def _outcome(name: str, setup: Setup, kept: Kept) -> Outcome:
+    wanted = Outcome(EXPERIMENTS[name](setup), data.names(), SPLITS, setup, {})
+    results = {cell: kept[identity(cell)] for cell in wanted.cells() if identity(cell) in kept}
+    return Outcome(wanted.experiment, wanted.requested, SPLITS, setup, results)
+
+
+def write(kept: Kept) -> list[dict[str, str]]:
+    """Write cells, page, curves and figures; returns the findings."""
+    _write_results(kept)
+    folder, found = PAGE.with_suffix(""), outcomes(kept)
+    for name, outcome in found.items():
+        if name not in HERE_ALREADY and has_figure(outcome):
+            write_file(folder / f"{name}.svg", str(figure(outcome)))
+    write_file(folder / CURVES, curves_page(found))
+    write_file(PAGE, filled(PAGE.read_text(), kept))
+    findings = [
+        {
+            "part": claim.part,
+            "finding": claim.sentence,
+            "verdict": verdict.word,
+            "seen": verdict.observed,
+        }
+        for outcome in found.values()
+        for claim, verdict in verdicts(outcome)
+    ]
+    write_file(RESULTS / "findings.json", json.dumps(findings, indent=1) + "\n")
+    return findings
+
+
+def filled(page: str, kept: Kept) -> str:
+    """Write everything that is generated into the page."""
+    found = outcomes(kept)
+    checked = {name: verdicts(outcome) for name, outcome in found.items()}
+    unfinished = {
+        claim.part
+        for name, outcome in found.items()
+        for claim, _ in checked[name]
+        if outcome.shortfall()
+    }
+    every = [one for several in checked.values() for one in several] + data_verdicts()
+    machines = Counter(result["machine"] for result in kept.values())
+    texts = {
+        "index": index(every, unfinished),
+        "machines": "\n".join(f"- {count} cells: {on}" for on, count in machines.most_common()),
+        "own": own_text(_outcome("tnnr_ensemble", OWN, kept), found["tnnr_ensemble"]),
+        "data_sets": f"{_listed(data_verdicts())}\n\n{data_sheet().markdown()}",
+        **{name: section(outcome, checked[name]) for name, outcome in found.items()},
+    }
+    for name, text in texts.items():
+        page = fill(page, name, text)
+    return page
 
 
 def fill(page: str, name: str, text: str) -> str:
@@ -67,169 +192,140 @@ def fill(page: str, name: str, text: str) -> str:
     return marks.sub(lambda found: f"{found[1]}\n{text.strip()}\n\n{found[2]}", page)
 
 
-def filled(page: str, answers: dict[str, Answer], own: Answer, machines: Iterable[str]) -> str:
-    """Write everything that is generated into the page."""
-    verdicts = [one for answer in answers.values() for one in judged(answer)] + data_judged()
-    unfinished = {
-        claim.part
-        for answer in answers.values()
-        for claim, _ in judged(answer)
-        if answer.asked.shortfall()
-    }
-    texts = {
-        "index": index(verdicts, unfinished),
-        "machines": machines_text(machines),
-        "own": own_text(own, answers["tnnr_ensemble"]),
-        "data_sets": f"{found_text(data_judged())}\n\n{data_sheet().markdown()}",
-        **{name: section(name, answer) for name, answer in answers.items()},
-    }
-    for name, text in texts.items():
-        page = fill(page, name, text)
-    return page
-
-
-def index(verdicts: Judged, unfinished: set[str]) -> str:
+def index(checked: Checked, unfinished: set[str]) -> str:
     """Table of all tables and figures of the paper: where they are, and whether they hold."""
-    count = Counter(verdict.word for _, verdict in verdicts)
-    lost = sorted({claim.part for claim, verdict in verdicts if verdict.word == FAILS})
-    told = f"Of {len(verdicts)} findings {_counted(count)}."
-    told += f" With findings that do not hold: {', '.join(lost)}." if lost else ""
+    lost = sorted({claim.part for claim, verdict in checked if verdict.word == FAILS})
+    count = _counted(verdict.word for _, verdict in checked)
+    summary = f"Of {len(checked)} findings, {joined(count)}."
+    summary += f" Findings that do not hold are in {joined(lost)}." if lost else ""
     lines = ["| of the paper | here | its findings |", "| --- | --- | --- |"]
     for part in PARTS:
-        words = [verdict.word for claim, verdict in verdicts if claim.part == part.name]
-        link = f"[{part.name}, {part.shows}](#{_anchor(part.section)})"
+        words = [verdict.word for claim, verdict in checked if claim.part == part.name]
+        anchor = re.sub(r"[^a-z0-9 -]", "", part.section.lower()).replace(" ", "-")
+        verdict, counted = UNKNOWN, "a definition, nothing to measure"
         if words:
             so_far = " (cells are missing)" if part.name in unfinished else ""
-            found = f"**{overall(words)}**{so_far}"
-            lines.append(f"| {link} | {found} | {_counted(Counter(words))} |")
-        else:
-            lines.append(f"| {link} | {UNKNOWN} | {DEFINITION} |")
-    return "\n".join([told, "", *lines])
+            verdict, counted = f"**{overall(words)}**{so_far}", ", ".join(_counted(words))
+        lines.append(f"| [{part.name}, {part.shows}](#{anchor}) | {verdict} | {counted} |")
+    return "\n".join([summary, "", *lines])
 
 
-def section(name: str, answer: Answer) -> str:
+def section(outcome: Outcome, checked: Checked) -> str:
     """Remarks, findings, tables and the figure of an experiment; curves are figures here."""
-    experiment = answer.asked.experiment
-    parts = [sentence("; ".join(experiment.remarks)) + "."]
-    lacking = answer.asked.shortfall()
-    if lacking:
-        parts.append(f"**Not all of it is measured yet: {lacking}.**")
-    parts.append(found_text(judged(answer)))
-    if answer.asked.datasets:
-        curves = curve_titles(answer)
-        shown = [sheet for sheet in answer.sheets if sheet.title not in curves]
-        parts += [sheet.markdown() for sheet in shown]
-        if name in HERE_ALREADY:
-            parts.append(f"![{experiment.title}]({HERE_ALREADY[name]})")
-        elif has_figure(answer):
-            parts.append(f"![{experiment.title}](reproduction/{name}.svg)")
+    experiment = outcome.experiment
+    parts = [sentence("; ".join(experiment.remarks)) + ".", _missing(outcome), _listed(checked)]
+    if outcome.datasets:
+        curves = _curve_titles(outcome)
+        parts += [one.markdown() for one in sheets(outcome) if one.title not in curves]
+        drawn = HERE_ALREADY.get(experiment.name, f"reproduction/{experiment.name}.svg")
+        if experiment.name in HERE_ALREADY or has_figure(outcome):
+            parts.append(f"![{experiment.title}]({drawn})")
         if curves:
             parts.append(f"The curves in numbers: [{CURVES}](reproduction/{CURVES}).")
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
-def curve_titles(answer: Answer) -> set[str]:
+def _missing(outcome: Outcome) -> str:
+    lacking = outcome.shortfall()
+    return f"**Not all of it is measured yet: {lacking}.**" if lacking else ""
+
+
+def _curve_titles(outcome: Outcome) -> set[str]:
     """Titles of the tables that are curves."""
-    experiment = answer.asked.experiment
-    counts = {experiment.counts.title} if experiment.counts else set()
-    return counts | {sweep.title for sweep in experiment.sweeps}
+    counts = outcome.experiment.counts
+    curves = {sweep.title for sweep in outcome.experiment.sweeps}
+    return curves | {counts.title} if counts else curves
 
 
-def has_figure(answer: Answer) -> bool:
-    """Tell whether there is something to draw."""
-    experiment = answer.asked.experiment
-    return bool(answer.asked.datasets and (experiment.sweeps or experiment.comparisons))
+def has_figure(outcome: Outcome) -> bool:
+    """Whether there is something to draw."""
+    experiment = outcome.experiment
+    return bool(outcome.datasets and (experiment.sweeps or experiment.comparisons))
 
 
-def curves_page(answers: dict[str, Answer]) -> str:
+def curves_page(found: dict[str, Outcome]) -> str:
     """Write the page of all curves in numbers."""
     parts = [
         "# Curves in numbers",
         "Means over the splits of what the figures of [reproduction.md](../reproduction.md) show; "
-        "generated by `benchmarks/reproduction.py`.",
+        "generated by `python -m benchmarks.reproduction page`.",
     ]
-    for answer in answers.values():
-        titles = curve_titles(answer)
-        sheets = [sheet for sheet in answer.sheets if sheet.title in titles and sheet.rows]
-        if sheets:
-            parts.append(f"## {answer.asked.experiment.title}")
-            parts += [sheet.markdown() for sheet in sheets]
+    for outcome in found.values():
+        titles = _curve_titles(outcome)
+        shown = [sheet for sheet in sheets(outcome) if sheet.title in titles and sheet.rows]
+        if shown:
+            parts.append(f"## {outcome.experiment.title}")
+            parts += [sheet.markdown() for sheet in shown]
     return "\n\n".join(parts) + "\n"
 
 
-def found_text(verdicts: Judged) -> str:
-    """List for each finding the verdict, what the paper found, and what is seen here."""
+def _listed(checked: Checked) -> str:
+    """List for each finding the verdict, what the paper found, and what is observed here."""
     return "\n".join(
-        f"- {claim.part}, **{verdict.word}**: {claim.says} Here: {verdict.seen}."
-        for claim, verdict in verdicts
+        f"- {claim.part}, **{verdict.word}**: {claim.sentence} Here: {verdict.observed}."
+        for claim, verdict in checked
     )
 
 
-def own_text(own: Answer, published: Answer) -> str:
+def own_text(own: Outcome, published: Outcome) -> str:
     """Say whether twins win with either trainer, and what ours gains for each side."""
-    network, twin = (_lower(own, published, place) for place in ("base", "other"))
-    told = (
+    network, twin = (_lower(own, published, side) for side in ("base", "other"))
+    gains = (
         f"Against training as published, errors of one ANN are lower by {network}, those of one "
         f"twin by {twin} (geometric means over the sets)."
     )
-    claim = next(one for one in CLAIMS["tnnr_ensemble"] if "one ANN" in one.says)
-    lacking = own.asked.shortfall()
-    note = f"\n\n**Not all of it is measured yet: {lacking}.**" if lacking else ""
-    return f"{told}\n\n{found_text([(claim, claim.judge(own))])}{note}"
+    claim = next(one for one in CLAIMS["tnnr_ensemble"] if "one ANN" in one.sentence)
+    return "\n\n".join(filter(None, [gains, _listed([(claim, claim.check(own))]), _missing(own)]))
 
 
-def _lower(own: Answer, published: Answer, place: str) -> str:
+def _lower(own: Outcome, published: Outcome, side: str) -> str:
     """By what fraction our trainer lowers the errors of one side, ANN or twin."""
-    means = []
-    for answer in (published, own):
-        pair = answer.asked.experiment.comparisons[2]
-        rows = compare(answer.asked, pair, answer.results)
-        means.append({row.dataset: getattr(row, place).mean for row in rows})
-    shared = [name for name in means[0] if name in means[1]]
-    return f"{100 * (1 - geometric_mean(means[1][one] / means[0][one] for one in shared)):.0f} %"
-
-
-def machines_text(machines: Iterable[str]) -> str:
-    """How many cells each machine computed."""
-    return "\n".join(f"- {count} cells: {name}" for name, count in Counter(machines).most_common())
+    theirs, ours = (
+        {
+            row.dataset: getattr(row, side).mean
+            for row in outcome.compare(outcome.experiment.comparisons[2])
+        }
+        for outcome in (published, own)
+    )
+    ratio = geometric_mean(ours[name] / theirs[name] for name in theirs if name in ours)
+    return f"{100 * (1 - ratio):.0f} %"
 
 
 def data_sheet() -> Sheet:
     """Rows and features here and in the paper."""
     rows = []
-    for name, (count, features) in DATA_SETS.items():
+    for name, theirs in DATA_SETS.items():
         entry = CATALOGUE[name]
-        here, there = (str(entry.rows), str(entry.features)), (str(count), str(features))
-        rows.append([name, entry.title, *here, *there, entry.note or "-"])
+        sizes = map(str, (entry.rows, entry.features, *theirs))
+        rows.append([name, entry.title, *sizes, entry.note or "-"])
     header = ("set", "title", "rows", "features", "paper: rows", "paper: features", "note")
     return Sheet("Sets as they are here", header, rows)
 
 
-def data_judged() -> Judged:
+def data_verdicts() -> Checked:
     """Whether the sets are those of the paper's table."""
     found = []
     for place, what in enumerate(("rows", "features")):
-        seen = {}
+        observed = {}
         for name, theirs in DATA_SETS.items():
             ours = (CATALOGUE[name].rows, CATALOGUE[name].features)[place]
-            seen[name] = Seen(ours == theirs[place], f"{ours} against {theirs[place]}")
-        found.append(_claimed(f"The sets have the {what} that are printed.", everywhere(seen)))
+            number = f"{ours} against {theirs[place]}"
+            observed[name] = Observed(ours == theirs[place], number)
+        verdict = everywhere(observed)
+        claim = Claim(
+            "Table 5", f"The sets have the {what} that are printed.", lambda _, same=verdict: same
+        )
+        found.append((claim, verdict))
     return found
 
 
-def _claimed(says: str, verdict: Ruling) -> tuple[Claim, Ruling]:
-    return Claim("Table 5", says, lambda _: verdict), verdict
-
-
-def _counted(words: Counter[str]) -> str:
-    plural = {HOLDS: "hold", PARTLY: "hold partly", FAILS: "do not hold", UNKNOWN: "not measured"}
-    told = [
-        f"{words[word]} {word if words[word] == 1 else plural[word]}"
-        for word in plural
-        if words[word]
-    ]
-    return ", ".join(told)
-
-
-def _anchor(heading: str) -> str:
-    return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
+def _counted(words: Iterable[str]) -> list[str]:
+    """Count the verdicts of each kind."""
+    count = Counter(words)
+    forms = {
+        HOLDS: (HOLDS, "hold"),
+        PARTLY: (PARTLY, "hold partly"),
+        FAILS: (FAILS, "do not hold"),
+        UNKNOWN: (f"is {UNKNOWN}", f"are {UNKNOWN}"),
+    }
+    return [f"{count[word]} {forms[word][count[word] > 1]}" for word in forms if count[word]]

@@ -7,80 +7,34 @@ dies, its cell is computed by another.
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute, machine
+from benchmarks.machine import machine
+from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute
+from benchmarks.workers import ONE_CORE
 from twinedge.cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
 from twinedge.progress import Lines, Progress, on_terminal, progress_bar
-from twinedge.wording import format_duration
-
-# What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
-_COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
-ONE_CORE = dict.fromkeys(_COUNTS, "1")
-
-
-class CellProgress:
-    """Counts cells and estimates the time left.
-
-    Parameters
-    ----------
-    workers : int
-        Number of cells computed at a time.
-    shown : Progress
-        Shows it.
-    """
-
-    def __init__(self, workers: int, shown: Progress) -> None:
-        self._workers, self._shown = workers, shown
-        self._waiting: Counter[str] = Counter()
-        self._seconds: dict[str, list[float]] = {}
-        self.total = self.done = 0
-
-    def start(self, cells: list[Cell], kept: int) -> None:
-        """Start with these cells to compute, and ``kept`` cells already there."""
-        self._waiting = Counter(cell.method for cell in cells)
-        self.total, self.done = len(cells), 0
-        self._show(f"{len(cells)} cells to compute, {kept} kept from before")
-
-    def finished(self, cell: Cell, seconds: float) -> None:
-        """Count a finished cell."""
-        self._waiting[cell.method] -= 1
-        self._seconds.setdefault(cell.method, []).append(seconds)
-        self.done += 1
-        left = f", about {format_duration(self.left())} left" if self.done < self.total else ""
-        self._show(f"{cell}: {seconds:.1f} s{left}")
-
-    def left(self) -> float:
-        """Seconds until all are done, if cells of one method take equally long."""
-        known = {method: sum(took) / len(took) for method, took in self._seconds.items()}
-        usual = sum(known.values()) / len(known) if known else 0.0
-        work = sum(count * known.get(method, usual) for method, count in self._waiting.items())
-        return work / max(1, min(self._workers, self.total - self.done))
-
-    def _show(self, line: str) -> None:
-        self._shown.at(line, self.done, self.total)
 
 
 @contextmanager
-def progress_of(workers: int, *, quiet: bool) -> Iterator[CellProgress]:
-    """Yield the kind of progress that suits standard error."""
+def shown_progress(*, quiet: bool) -> Iterator[Progress]:
+    """Yield the kind of progress that suits standard error: a bar, or a line for each cell."""
     if quiet or on_terminal():
-        with progress_bar(not quiet, clock=False) as shown:
-            yield CellProgress(workers, shown)
+        with progress_bar(not quiet) as progress:
+            yield progress
     else:
-        yield CellProgress(workers, Lines())
+        yield Lines()
 
 
 Finished = tuple[Cell, dict[str, Any], float]
 Pool = Callable[[list[Cell]], Iterator[Finished]]
 
 
-def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgress) -> Results:
+def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: Progress) -> Results:
     """Return the results of all these cells; only those not in the store are computed.
 
     Parameters
@@ -91,7 +45,7 @@ def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgr
         Holds finished cells.
     pool : function
         Computes cells in any order: ``local(jobs)`` or ``on_cluster(address)``.
-    progress : CellProgress
+    progress : Progress
         Counts each finished cell.
     """
     results: Results = {}
@@ -102,10 +56,10 @@ def run(cells: Iterable[Cell], store: CellStore, pool: Pool, progress: CellProgr
             missing.append(cell)
         else:
             results[cell] = found
-    progress.start(missing, kept=len(results))
-    for cell, result, seconds in pool(missing) if missing else ():
+    progress.at(f"{len(missing)} cells to compute, {len(results)} kept from before", 0, 1)
+    for done, (cell, result, seconds) in enumerate(pool(missing) if missing else (), 1):
         results[cell] = store.save(cell, result)
-        progress.finished(cell, seconds)
+        progress.at(f"{cell}: {seconds:.1f} s", done, len(missing))
     return results
 
 

@@ -2,65 +2,57 @@
 
 import pytest
 
-from benchmarks.reproduction.answers import Answer
-from benchmarks.reproduction.cells import Setup
 from benchmarks.reproduction.claims import (
     CLAIMS,
     FAILS,
     HOLDS,
     PARTLY,
     UNKNOWN,
-    Seen,
+    Observed,
     everywhere,
-    judged,
     on_many,
     overall,
+    verdicts,
 )
-from benchmarks.reproduction.experiment import ANCHORS, LOOP_WEIGHTS, NEIGHBORS
-from benchmarks.reproduction.experiments import NAMES, experiment
-from benchmarks.reproduction.tables import ORDER, Question, printed
+from benchmarks.reproduction.experiments import EXPERIMENTS
+from benchmarks.reproduction.measures import ANCHORS, LOOP_WEIGHTS, NEIGHBORS
+from benchmarks.reproduction.paper_tables import ORDER, printed
 
-SETUP = Setup()
 BUT_TWO = [name for name in ORDER if name not in ("bc", "wn")]
 
 
-def verdicts(name, make, datasets=ORDER):
-    """Judge an experiment whose cells a function makes up; verdicts in the order of its claims."""
-    asked = Question(experiment(name, SETUP), list(datasets), 2, SETUP)
-    answer = Answer(asked, {cell: make(cell) for cell in asked.cells()})
-    return [verdict for _, verdict in judged(answer)]
+@pytest.fixture
+def words(outcome):
+    """Verdicts on an experiment whose cells a function makes up, in the order of its claims."""
+    return lambda name, make: [verdict.word for _, verdict in verdicts(outcome(name, make, ORDER))]
 
 
-def words(name, make, datasets=ORDER):
-    return [verdict.word for verdict in verdicts(name, make, datasets)]
-
-
-def seen(shows):
-    return {name: Seen(name in shows, "+1 %") for name in ORDER}
+def observed(shows):
+    return {name: Observed(name in shows, "+1 %") for name in ORDER}
 
 
 def test_a_finding_of_certain_sets_holds_if_it_shows_on_them_and_on_no_other():
-    assert everywhere(seen(BUT_TWO), BUT_TWO).word == HOLDS
-    verdict = everywhere(seen(ORDER), BUT_TWO)
+    assert everywhere(observed(BUT_TWO), BUT_TWO).word == HOLDS
+    verdict = everywhere(observed(ORDER), BUT_TWO)
     assert verdict.word == PARTLY
-    assert "7 of 9 sets; otherwise on BC (+1 %), WN (+1 %)" in verdict.seen
-    assert everywhere(seen(["bc", "wn"]), BUT_TWO).word == FAILS
+    assert "7 of 9 sets; different on BC (+1 %), WN (+1 %)" in verdict.observed
+    assert everywhere(observed(["bc", "wn"]), BUT_TWO).word == FAILS
 
 
 def test_a_finding_of_so_many_sets_holds_if_on_as_many():
-    assert on_many(seen(BUT_TWO), 7).word == HOLDS
-    assert on_many(seen(BUT_TWO), 8).word == PARTLY
-    assert on_many(seen(["bc"]), 7).word == FAILS
+    assert on_many(observed(BUT_TWO), 7).word == HOLDS
+    assert on_many(observed(BUT_TWO), 8).word == PARTLY
+    assert on_many(observed(["bc"]), 7).word == FAILS
 
 
-def test_nothing_is_judged_on_a_few_sets():
-    few = {name: Seen(True, "") for name in ORDER[:4]}
+def test_a_few_sets_give_no_verdict():
+    few = {name: Observed(True, "") for name in ORDER[:4]}
     assert everywhere(few).word == UNKNOWN
     assert on_many(few, 1).word == UNKNOWN
-    assert everywhere({}).seen == "no set was computed"
+    assert everywhere({}).observed == "no set was computed"
 
 
-def test_a_table_holds_if_all_that_is_judged_does():
+def test_a_table_holds_if_all_that_is_measured_does():
     assert overall([HOLDS, UNKNOWN]) == HOLDS
     assert overall([HOLDS, FAILS]) == PARTLY
     assert overall([FAILS, FAILS]) == FAILS
@@ -68,7 +60,7 @@ def test_a_table_holds_if_all_that_is_judged_does():
 
 
 def test_every_experiment_has_findings():
-    assert set(CLAIMS) == set(NAMES)
+    assert set(CLAIMS) == set(EXPERIMENTS)
     assert all(CLAIMS.values())
 
 
@@ -88,7 +80,7 @@ def ensembles(cell, *, anchors=0.5, twins=0.5, networks=0.9):
     }
 
 
-def test_findings_about_ensembles():
+def test_findings_about_ensembles(words):
     good = words("tnnr_ensemble", ensembles)
     # No number is as printed, and neither BC nor WN is the ANNs'.
     assert good == [HOLDS, HOLDS, HOLDS, FAILS, PARTLY, HOLDS, PARTLY, UNKNOWN]
@@ -98,7 +90,7 @@ def test_findings_about_ensembles():
     assert words("ann_ensemble", lambda cell: ensembles(cell, networks=1.1))[0] == FAILS
 
 
-def test_numbers_as_printed():
+def test_numbers_as_printed(words):
     def forests(cell):
         mean, error = printed("twin_rf", int(cell.method != "forest"), cell.dataset)
         return {"rmse": mean + error * (1.9 if cell.split else -1.9)}
@@ -108,7 +100,7 @@ def test_numbers_as_printed():
 
 
 @pytest.mark.parametrize(("at_16", "word"), [(1.04, HOLDS), (1.06, FAILS)])
-def test_findings_about_the_multiplier(at_16, word):
+def test_findings_about_the_multiplier(words, at_16, word):
     def twins(cell):
         if cell.method == "twins":
             return {"all_anchors": 1.0 if cell.dataset in BUT_TWO else 2.0}
@@ -133,7 +125,7 @@ def neighbors(inference, training, k_nn=None):
     return make
 
 
-def test_findings_about_neighbors():
+def test_findings_about_neighbors(words):
     as_in_paper = neighbors({1: 1.2, 32: 0.9}, {1: 1.5, 32: 0.8})
     assert words("neighbors", as_in_paper) == [HOLDS] * 4
     against = neighbors({1: 0.9, 128: 1.3}, {1: 0.8, 128: 1.4, 16: 1.1, 32: 1.2, 64: 1.1})
@@ -142,7 +134,7 @@ def test_findings_about_neighbors():
     assert words("knn_tnnr", against) == [FAILS] * 3
 
 
-def test_findings_about_k_nn():
+def test_findings_about_k_nn(words):
     def by_set(cell):
         better = 0.7 if cell.dataset in ("bc", "wn") else 2.0
         return neighbors({}, {32: 0.8}, {4: better})(cell)
@@ -159,13 +151,13 @@ def loops(gain_at_one, best=1.0):
     return lambda cell: {"supervised": 1.0, "loop_weights": weights, "semi_supervised": errors}
 
 
-def test_findings_about_loops():
+def test_findings_about_loops(words):
     assert words("rf_ssl", loops(0.005)) == [HOLDS] * 4
     assert words("rf_ssl", loops(0.05)) == [HOLDS, FAILS, HOLDS, HOLDS]
     assert words("rf_ssl", loops(-0.05, 10.0)) == [FAILS, HOLDS, FAILS, FAILS]
 
 
-def test_findings_about_time():
+def test_findings_about_time(words):
     def seconds(cell, near=5.0, network=1.0):
         took = network if cell.method == "timed_network" else 8.0 if not cell.number else near
         return {"training": took, "predicting": 0.5}
@@ -174,7 +166,7 @@ def test_findings_about_time():
     assert words("timing", lambda cell: seconds(cell, 9.0, 9.0)) == [FAILS, FAILS]
 
 
-def test_findings_about_uncertainty_and_checks():
+def test_findings_about_uncertainty_and_checks(words):
     def weighted(cell, part):
         kinds = {"weighted_rmse": part + cell.split / 100, "correlation": 0.5}
         return {"rmse": 1.0, **dict.fromkeys(("spread", "loop_violation", "asymmetry"), kinds)}
@@ -190,25 +182,7 @@ def test_findings_about_uncertainty_and_checks():
     assert words("check", lambda cell: check(cell, BUT_TWO)) == [FAILS]
 
 
-def test_memory_is_judged_by_counting():
-    (verdict,) = verdicts("memory", None)
+def test_memory_is_counted(outcome):
+    ((_, verdict),) = verdicts(outcome("memory", None, ORDER))
     assert verdict.word == HOLDS
-    assert "29 times fewer for f = 10" in verdict.seen
-
-
-def test_splits_that_are_missing_are_left_out_and_told():
-    asked = Question(experiment("twin_rf", SETUP), ["bc", "tf", "yh"], 3, SETUP)
-    results = {
-        cell: {"rmse": 1.0 + cell.split}
-        for cell in asked.cells()
-        if cell.dataset == "bc"
-        or (cell.dataset == "tf" and (cell.split, cell.method) != (1, "forest"))
-    }
-    known = asked.known(results)
-    assert known.datasets == ["bc", "tf"]
-    assert known.splits_of("tf") == [0, 2]
-    assert known.shortfall() == "not computed: yh; in part: tf (2 of 3 splits)"
-    assert len(known.cells()) == 10
-    bc, tf = Answer(known, results).record()["comparisons"][0]["rows"]
-    assert (bc["base"]["mean"], tf["base"]["mean"]) == (2.0, 2.0)
-    assert asked.known({cell: {} for cell in asked.cells()}).shortfall() == ""
+    assert "29 times fewer for f = 10" in verdict.observed

@@ -5,9 +5,9 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.model_selection import train_test_split
 
-from benchmarks.reproduction import forests, multipliers, networks
-from benchmarks.reproduction.parts import paper_order
+from benchmarks.reproduction import forests, networks, pair_gain
 from benchmarks.reproduction.published import published_network, published_twin
+from benchmarks.reproduction.rows import paper_order
 from twinedge import data
 from twinedge.training import selection
 
@@ -23,7 +23,7 @@ def short(monkeypatch):
     monkeypatch.setattr(forests, "SMALL_TREES", 2)
     monkeypatch.setattr(forests, "TREES", 4)
     monkeypatch.setattr(forests, "LOOP_WEIGHTS", (1e-12, 1.0))
-    monkeypatch.setitem(multipliers.STEPS, "quick", 50)
+    monkeypatch.setitem(pair_gain.STEPS, "quick", 50)
 
 
 def test_twins_are_evaluated_in_every_way(cell):
@@ -37,7 +37,8 @@ def test_twins_are_evaluated_in_every_way(cell):
     assert found["nearest_anchors"][-1] == pytest.approx(found["all_anchors"], rel=0.1)
 
 
-def test_uncertainties_are_judged(cell):
+@pytest.mark.slow
+def test_uncertainties_are_scored(cell):
     found = networks.unsure_twin(cell("unsure_twin", "wsb"))
     assert set(found) == {
         *("rmse", "least_area", "chosen"),
@@ -45,12 +46,14 @@ def test_uncertainties_are_judged(cell):
     }
 
 
+@pytest.mark.slow
 def test_networks_make_an_ensemble(cell):
     found = networks.networks(cell("networks", "wsb", members=3))
     assert found["sizes"] == (1, 2, 3)
     assert len(found["networks"]) == 3
 
 
+@pytest.mark.slow
 def test_seconds_are_of_one_network_and_of_predicting_with_it(cell):
     found = [
         networks.timed_network(cell("timed_network", "wsb")),
@@ -62,6 +65,7 @@ def test_seconds_are_of_one_network_and_of_predicting_with_it(cell):
     assert len({one["rmse"] for one in found}) == 3, "three networks"
 
 
+@pytest.mark.slow
 def test_the_same_cell_gives_the_same_numbers_and_another_split_does_not(cell):
     one, two, other = (
         networks.networks(cell("networks", "wsb", split, members=1))["networks"]
@@ -89,6 +93,7 @@ def test_a_multiplier_has_the_partners_of_its_protocol(cell, monkeypatch, protoc
     assert seen == [(1, {"pairs": pairs})]
 
 
+@pytest.mark.slow
 def test_a_twin_of_neighbors_is_trained_on_them(cell):
     found = networks.neighbour_twin(cell("neighbour_twin", "wsb", 0, 8))
     assert 0 < found["rmse"] < 10
@@ -111,7 +116,7 @@ def test_boston_housing_is_in_the_order_of_keras(cell):
     np.testing.assert_array_equal(paper_order(cell("forest", "yh")), np.arange(308))
 
 
-def test_a_quick_search_settles_on_more_trees(cell, monkeypatch):
+def test_a_quick_search_ends_with_more_trees(cell, monkeypatch):
     trees = []
     fit = RandomForestRegressor.fit
 
@@ -144,8 +149,9 @@ def test_loops_are_tried_at_every_weight(cell):
     assert len({found["supervised"], *found["semi_supervised"]}) == 3
 
 
+@pytest.mark.slow
 def test_a_check_cell_says_what_a_twin_gains_from_pairs(cell):
-    found = forests.check(cell("check", "wsb"))
+    found = networks.check(cell("check", "wsb"))
     assert found["warns"] in (0.0, 1.0)
     assert found["reasons"] or not found["warns"]
     ratios = ("nearest", "networks", "forest", "linear", "mean", "pairs")
@@ -158,6 +164,7 @@ def wheatstone():
     return {name: (table.X[part], table.y[part]) for name, part in zip(POINTS, rows, strict=True)}
 
 
+@pytest.mark.slow
 def test_the_published_recipe_learns_and_is_evaluated_as_ours(wheatstone):
     train, validation, (X, y) = wheatstone.values()
     before, after = (
@@ -169,7 +176,7 @@ def test_the_published_recipe_learns_and_is_evaluated_as_ours(wheatstone):
 
 
 @pytest.mark.parametrize("pairs", ["all", "neighbors", 2])
-def test_the_published_recipe_pairs_as_asked(wheatstone, pairs):
+def test_the_published_recipe_pairs_as_requested(wheatstone, pairs):
     train, validation, (X, _) = wheatstone.values()
     model = published_twin(train, validation, 0, pairs=pairs, neighbors=4, epochs=1)
     members = {"all": len(train[1]), "neighbors": 4, 2: len(train[1])}[pairs]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.reproduction.cells import Cell, Setup
 
@@ -28,22 +28,11 @@ def sizes(members: int) -> tuple[int, ...]:
 Read = Callable[[dict[str, Any]], float]
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """One number of a cell.
 
-    Parameters
-    ----------
-    title : str
-        What it measures, in a few words.
-    method : str
-        Method whose cells it is read from.
-    read : function
-        Takes the number from the result of a cell.
-    number : int, optional
-        Number of neighbors or multiplier of the cell.
-    paper : (str, int), optional
-        Table and column of the paper that also has it.
+    ``read`` takes it from the result of a cell of ``method``; ``number`` is the number of neighbors
+    or the multiplier of that cell; ``paper`` is the table and column of the paper that has it.
     """
 
     title: str
@@ -53,8 +42,7 @@ class Measure:
     paper: tuple[str, int] | None = None
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Two measures side by side: does the second do better than the first?"""
 
     base: Measure
@@ -65,20 +53,11 @@ class Comparison:
 Curves = dict[str, tuple[Sequence[float], list[Measure]]]
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(NamedTuple):
     """Curves of measures against a number: the panels of a figure, one for each data set.
 
-    Parameters
-    ----------
-    title, x_title, y_title : str
-        Titles of figure and axes.
-    curves : Curves
-        A curve with a single point is drawn as a level.
-    logarithmic : bool
-        Whether the y axis is logarithmic.
-    ceiling : float, optional
-        Top of a panel, in multiples of the highest level: curves far above would flatten the rest.
+    A curve with a single point is drawn as a level. ``ceiling`` is the top of a panel, in multiples
+    of the highest level: curves far above would flatten the rest.
     """
 
     title: str
@@ -89,8 +68,7 @@ class Sweep:
     ceiling: float | None = None
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Curves that are counted, not measured: ``rows[label]`` has a number for each ``x``."""
 
     title: str
@@ -133,8 +111,7 @@ class Experiment:
     def measures(self) -> Iterator[Measure]:
         """All measures it contains."""
         for comparison in self.comparisons:
-            yield comparison.base
-            yield comparison.other
+            yield from comparison
         yield from self.columns
         for sweep in self.sweeps:
             for _, measures in sweep.curves.values():
@@ -151,24 +128,20 @@ class Experiment:
         ]
 
 
-def item(name: str, position: int | None = None) -> Read:
-    """Read a value, or one position of a list of values, from the result of a cell."""
+def item(*path: Any) -> Read:
+    """Read a value from the result of a cell by its keys and positions; None is NaN."""
 
-    def read(result: dict[str, Any]) -> float:
-        value = result[name] if position is None else result[name][position]
-        return float("nan") if value is None else float(value)
+    def read(result: Any) -> float:
+        for key in path:
+            result = result[key]
+        return float("nan") if result is None else float(result)
 
     return read
 
 
 def at(name: str, positions: str, number: float) -> Read:
     """Read the value of a list at the position where another list has this number."""
-
-    def read(result: dict[str, Any]) -> float:
-        value = result[name][result[positions].index(number)]
-        return float("nan") if value is None else float(value)
-
-    return read
+    return lambda result: item(name, result[positions].index(number))(result)
 
 
 def trainer_remark(setup: Setup) -> str:

@@ -7,9 +7,8 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.reproduction.cells import Results
-from benchmarks.reproduction.experiment import Comparison, Counts, Sweep
-from benchmarks.reproduction.tables import Question, compare, curve
+from benchmarks.reproduction.measures import Comparison, Counts, Sweep
+from benchmarks.reproduction.results import Outcome
 from twinedge.figure_style import styled
 
 if TYPE_CHECKING:
@@ -28,17 +27,17 @@ _STYLE: dict[Any, Any] = {
 _ACROSS = 3  # panels side by side
 
 
-def figure(asked: Question, results: Results) -> str | None:
+def figure(outcome: Outcome) -> str | None:
     """Draw an experiment as SVG: its curves, or else its gains; None if it has neither."""
-    experiment = asked.experiment
+    experiment = outcome.experiment
     with styled(_STYLE) as figure_of:
         drawing = figure_of(layout="constrained")
         if experiment.counts:
             _draw_counts(drawing, experiment.counts)
         elif experiment.sweeps:
-            _draw_sweep(drawing, asked, experiment.sweeps[0], results)
+            _draw_sweep(drawing, outcome, experiment.sweeps[0])
         elif experiment.comparisons:
-            _draw_gains(drawing, asked, results)
+            _draw_gains(drawing, outcome)
         else:
             return None
         file = io.StringIO()
@@ -64,31 +63,29 @@ def _draw_counts(drawing: "Figure", counts: Counts) -> None:
     axes.legend(ncols=2, fontsize=8)
 
 
-def _draw_sweep(drawing: "Figure", asked: Question, sweep: Sweep, results: Results) -> None:
-    across = min(_ACROSS, len(asked.datasets))
-    down = math.ceil(len(asked.datasets) / across)
+def _draw_sweep(drawing: "Figure", outcome: Outcome, sweep: Sweep) -> None:
+    across = min(_ACROSS, len(outcome.datasets))
+    down = math.ceil(len(outcome.datasets) / across)
     drawing.set_size_inches(3.2 * across, 2.5 * down + 0.7)
     grid = drawing.subplots(down, across, squeeze=False)
-    for number, dataset in enumerate(asked.datasets):
+    for number, dataset in enumerate(outcome.datasets):
         axes = grid[number // across, number % across]
-        _draw_panel(axes, asked, sweep, dataset, results)
+        _draw_panel(axes, outcome, sweep, dataset)
         if number % across == 0:
             axes.set_ylabel(sweep.y_title)
-        if number >= len(asked.datasets) - across:
+        if number >= len(outcome.datasets) - across:
             axes.set_xlabel(sweep.x_title)
-    for number in range(len(asked.datasets), across * down):
+    for number in range(len(outcome.datasets), across * down):
         grid[number // across, number % across].set_axis_off()
     handles, labels = grid[0, 0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside upper center", ncols=min(3, len(labels)))
 
 
-def _draw_panel(
-    axes: "Axes", asked: Question, sweep: Sweep, dataset: str, results: Results
-) -> None:
+def _draw_panel(axes: "Axes", outcome: Outcome, sweep: Sweep, dataset: str) -> None:
     places = sorted({x for xs, _ in sweep.curves.values() for x in xs})
     levels = []
     for number, (label, (xs, measures)) in enumerate(sweep.curves.items()):
-        points = curve(asked, measures, dataset, results)
+        points = outcome.curve(measures, dataset)
         means = [one.mean for one in points]
         colour = _COLOURS[number]
         if len(xs) == 1:
@@ -115,18 +112,18 @@ def _draw_panel(
     axes.set_title(dataset.upper(), fontsize=9)
 
 
-def _draw_gains(drawing: "Figure", asked: Question, results: Results) -> None:
-    pairs = asked.experiment.comparisons
-    drawing.set_size_inches(3.4 * len(pairs) + 0.6, 0.34 * len(asked.datasets) + 1.4)
+def _draw_gains(drawing: "Figure", outcome: Outcome) -> None:
+    pairs = outcome.experiment.comparisons
+    drawing.set_size_inches(3.4 * len(pairs) + 0.6, 0.34 * len(outcome.datasets) + 1.4)
     grid = drawing.subplots(1, len(pairs), squeeze=False)
     for axes, pair in zip(grid[0], pairs, strict=True):
-        _draw_gain(axes, asked, pair, results)
+        _draw_gain(axes, outcome, pair)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside upper center", ncols=2)
 
 
-def _draw_gain(axes: "Axes", asked: Question, pair: Comparison, results: Results) -> None:
-    rows = compare(asked, pair, results)
+def _draw_gain(axes: "Axes", outcome: Outcome, pair: Comparison) -> None:
+    rows = outcome.compare(pair)
     heights = range(len(rows))
     axes.axvline(0, color="#000000", linewidth=0.8)
     axes.plot([100 * row.gain for row in rows], heights, "o", color=_COLOURS[0], label="here")

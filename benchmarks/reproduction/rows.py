@@ -11,7 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.reproduction.cells import Cell
-from benchmarks.reproduction.experiment import NEIGHBORS
+from benchmarks.reproduction.measures import NEIGHBORS
 from twinedge import data, scoring
 from twinedge.data.catalogue import GENERATORS
 
@@ -24,7 +24,7 @@ def table_of(cell: Cell) -> data.Dataset:
     return data.load(cell.dataset, "paper" if by_text else "published")
 
 
-def parts(cell: Cell) -> tuple[Points, Points, Points]:
+def split_points(cell: Cell) -> tuple[Points, Points, Points]:
     """Training, validation and test points."""
     table = table_of(cell)
     train, validation, test = (
@@ -43,7 +43,7 @@ def paper_order(cell: Cell) -> NDArray[Any]:
 
 def nearest(cell: Cell) -> dict[str, Any]:
     """Predict with several numbers of neighbors."""
-    (X, y), _, (X_test, y_test) = parts(cell)
+    (X, y), _, (X_test, y_test) = split_points(cell)
     scaler = StandardScaler().fit(X)
     search = NearestNeighbors(n_neighbors=min(len(y), max(NEIGHBORS))).fit(scaler.transform(X))
     rows = search.kneighbors(scaler.transform(X_test), return_distance=False)

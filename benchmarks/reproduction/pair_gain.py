@@ -144,7 +144,7 @@ def _predict(
         anchors = min(_ANCHORS, len(model.anchor_y_))
         found = {"twin": model.predict(X, anchors=anchors)}
         for m in MULTIPLIERS:
-            fewer = model.settled().set_params(pairs=m)
+            fewer = model.resolved().set_params(pairs=m)
             fewer.fit(model.anchor_X_, model.anchor_y_, validation=model.validation_)
             found[f"pairs {m}"] = fewer.predict(X, anchors=anchors)
         return found
