@@ -11,8 +11,6 @@ import pytest
 from twinedge.budget import all_boards, write_firmware
 from twinedge.pack import write_pack
 
-COMMANDS = ["budget", "budget show", "budget boards", "budget fit"]
-
 
 def words(line):
     return line.split()
@@ -35,15 +33,6 @@ def pack_file(tiny_twin, tmp_path_factory):
     path = tmp_path_factory.mktemp("packs") / "tiny.twin"
     path.write_bytes(write_pack(quantise(tiny_twin, [range(6)], metadata={"target": "level"})))
     return path
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_examples_and_fits_a_terminal(cli, command):
-    answer = cli(*command.split(), "--help")
-    assert (answer.code, answer.err) == (0, "")
-    _, shown = answer.out.split("  Examples:\n")
-    assert all(line.startswith("    twinedge budget ") for line in shown.splitlines())
-    assert max(map(len, answer.out.splitlines())) <= 80
 
 
 def test_the_example_of_the_paper(cli):

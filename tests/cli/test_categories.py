@@ -21,7 +21,7 @@ def pack(stones_export):
     return stones_export / "model.twin"
 
 
-def test_training_tells_what_became_of_the_table(cli, stones, loud):
+def test_remarks_describe_what_became_of_the_table(cli, stones, loud):
     answer = cli("train", stones, *OPTIONS, "-o", "run", "--json", *loud)
     assert answer.code == 0
     assert answer.json["features"] == 4
@@ -113,13 +113,14 @@ def test_inspect_shows_columns_with_their_levels(cli, pack):
     assert ["depth", "1"] in found
 
 
-def test_anchors_and_a_report_take_it(cli, stones_run, tmp_path):
+def test_anchors_and_a_report_read_it(cli, stones_run, tmp_path):
     assert cli("anchors", stones_run, "--quiet").code == 0
     answer = cli("report", stones_run, "--quick", "--format", "md", "-o", "r.md", "--quiet")
     assert answer.code == 0
     assert "price" in (tmp_path / "r.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_a_board_is_fitted_with_it(cli, stones, tmp_path):
     answer = cli(
         *("budget", "fit", stones, *OPTIONS, "--board", "uno", "--tries", "1", "--steps", "60"),
@@ -133,6 +134,7 @@ def test_a_board_is_fitted_with_it(cli, stones, tmp_path):
     assert cli("predict", "uno/model.twin", stones, "--quiet").code == 0
 
 
+@pytest.mark.slow
 def test_a_board_evaluates_it_to_the_bit(cli, stones, pack):
     said = cli("firmware", "run", "--board", "mps2-an386", pack, stones, "--json").json
     assert (said["queries"], said["bit_exact"]) == (120, True)

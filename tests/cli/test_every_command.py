@@ -99,8 +99,8 @@ OPTIONS = {
 
 @pytest.mark.parametrize("command", OPTIONS)
 def test_a_command_recommends_only_options_that_it_has(cli, command):
-    theirs = set().union(*OPTIONS.values()) - OPTIONS[command]
-    for wrong in (*sorted(one for one in theirs if one.startswith("--")), "--colour"):
+    others = sorted(set().union(*OPTIONS.values()) - OPTIONS[command])
+    for wrong in (*[one for one in others if one.startswith("--")][::8], "--colour"):
         answer = cli(*command.split(), wrong)
         assert answer.code == 2
         assert f"No such option '{wrong}'" in answer.err
@@ -132,7 +132,6 @@ def test_a_slip_is_recognised(cli, command):
         ("report", Parameter("neighbors"), "neighbors"),
         ("export", Parameter("formats", ("twin", "c")), "--formats twin,c"),
         ("predict", Parameter("backend", "tflite"), "--backend tflite"),
-        ("reproduce", Parameter("jobs", 3), "--jobs 3"),
     ],
 )
 def test_advice_is_spelled_by_the_command_that_gives_it(command, parameter, words):

@@ -126,12 +126,14 @@ def test_stopped_between_folds_and_final_round(
     "moment",
     [
         "twinedge.estimators.twin.TwinRegressor.rmse",
-        "twinedge.estimators.twin.learn_difficulty",
-        "twinedge.scoring.calibration.CalibrationRows.calibrated",
+        pytest.param("twinedge.estimators.twin.learn_difficulty", marks=pytest.mark.slow),
+        pytest.param(
+            "twinedge.scoring.calibration.CalibrationRows.calibrated", marks=pytest.mark.slow
+        ),
         "twinedge.evaluation.comparison.rival_predictions",
     ],
 )
-def test_stopped_while_the_networks_are_judged(moment, cli, curve_csv, loud, tmp_path, monkeypatch):
+def test_stopped_while_the_networks_are_scored(moment, cli, curve_csv, loud, tmp_path, monkeypatch):
     command = ("train", curve_csv, "--target", "level", "-o", "run", *loud, "--json")
     with monkeypatch.context() as patch:
         patch.setattr(moment, _ctrl_c)

@@ -88,8 +88,7 @@ def test_what_an_export_calibrated_has_intervals(cli, exported, curve, curve_csv
     assert np.mean((low <= curve[1]) & (curve[1] <= high)) > 0.7
 
 
-@pytest.mark.parametrize("coverage", [None, 0.5, 0.9, 0.95])
-@pytest.mark.parametrize("backend", ["native", "numpy"])
+@pytest.mark.parametrize(("coverage", "backend"), [(None, "native"), (0.5, "numpy")])
 def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, coverage, backend):
     options = [] if coverage is None else ["--coverage", coverage]
     answer = cli("predict", calibrated, curve_csv, "--json", "--backend", backend, *options)
@@ -185,12 +184,6 @@ def test_a_coverage_that_is_not_there_is_refused(
     refused("predict", model, where, "--coverage", coverage, says=says)
 
 
-def test_neighbors_may_be_fewer(cli, pack, curve_csv):
-    every = cli("predict", pack, curve_csv, "--json").json["prediction"]
-    near = cli("predict", pack, curve_csv, "--neighbors", "2", "--json").json["prediction"]
-    assert near != every
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -207,13 +200,6 @@ def test_neighbors_may_be_fewer(cli, pack, curve_csv):
 def test_wrong_words_are_refused(refused, pack, tiny_run, curve_csv, arguments, says):
     names = {"pack": pack, "csv": curve_csv, "run": tiny_run}
     refused("predict", *(word.format(**names) for word in arguments), says=says)
-
-
-def test_a_damaged_pack_is_refused(refused, pack, tmp_path, curve_csv):
-    content = bytearray(pack.read_bytes())
-    content[200] ^= 1
-    (tmp_path / "model.twin").write_bytes(content)
-    refused("predict", "model.twin", curve_csv, says=["model.twin"])
 
 
 def lines(pack, *options):
@@ -234,7 +220,7 @@ def test_lines_are_answered_as_they_come_and_bad_ones_survived(pack):
     assert (process.returncode, rest, err) == (0, "", "")
 
 
-@pytest.mark.parametrize("header", ["idle,angle,ofset", "IDLE,ANGLE,OFFSET", "# idle,angle,ofset"])
+@pytest.mark.parametrize("header", ["IDLE,ANGLE,OFFSET", "# idle,angle,ofset"])
 def test_a_wrong_header_ends_the_lines(pack, header):
     with lines(pack) as process:
         out, err = process.communicate(f"{header}\n-20,0.5,6\n" * 2)
@@ -245,8 +231,8 @@ def test_a_wrong_header_ends_the_lines(pack, header):
     assert f"'offset' (did you mean {close!r}?)" in err
 
 
-@pytest.mark.parametrize("options", [(), ("--coverage", "0.5")])
-def test_lines_say_what_a_table_says(cli, calibrated, tmp_path, options):
+def test_lines_are_answered_like_a_table(cli, calibrated, tmp_path):
+    options = ("--coverage", "0.5")
     text = "angle,offset,idle\n0.5,6,-20\n0.5,,-20\n9,6,NA\n-0.25,11.5,31\n"
     (tmp_path / "new.csv").write_text(text)
     table = cli("predict", calibrated, "new.csv", *options).out

@@ -15,8 +15,7 @@ def pack(tiny_run, tmp_path):
     return tmp_path / "out" / "model.twin"
 
 
-@pytest.mark.parametrize("name", ["-o", "--output"])
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["csv", "json"])
+@pytest.mark.parametrize(("name", "form"), [("-o", ()), ("--output", ("--json",))])
 def test_a_file_holds_what_would_be_printed(cli, pack, tiny_run, curve_csv, tmp_path, name, form):
     for model in (pack, tiny_run):
         printed = cli("predict", model, curve_csv, *form)

@@ -1,4 +1,4 @@
-"""What a command says while it works and nobody watches: the stage, the share, the time left."""
+"""What a command prints while it works, without a terminal: stage, share, and time left."""
 
 import io
 import re
@@ -34,7 +34,7 @@ def check_whole(shares):
     assert shares[0] < 50 < shares[-1] <= 100, shares
 
 
-def test_a_training_tells_how_far_it_is(cli, often, curve_csv, loud):
+def test_a_training_shows_how_far_it_is(cli, often, curve_csv, loud):
     answer = cli("train", curve_csv, "--target", "level", "--json", "-o", "run", *loud)
     assert answer.json["rmse_val"] > 0
     stages, shares = progress_of(answer)
@@ -42,18 +42,10 @@ def test_a_training_tells_how_far_it_is(cli, often, curve_csv, loud):
     assert {"Training the networks", "Learning how large errors are"} <= set(stages)
 
 
+@pytest.mark.slow
 def test_choosing_settings_and_learning_from_teachers_are_part_of_the_whole(cli, often, curve_csv):
-    given = (
-        "--effort",
-        "normal",
-        "--steps",
-        "200",
-        "--teachers",
-        "networks,trees",
-        "--hidden",
-        "8",
-    )
-    answer = cli("train", curve_csv, "--target", "level", "-o", "run", *given)
+    given = "--effort normal --steps 200 --teachers networks,trees --hidden 8"
+    answer = cli("train", curve_csv, "--target", "level", "-o", "run", *given.split())
     assert answer.code == 0, answer.err
     stages, shares = progress_of(answer)
     check_whole(shares)
@@ -61,7 +53,7 @@ def test_choosing_settings_and_learning_from_teachers_are_part_of_the_whole(cli,
     assert [one for one in dict.fromkeys(stages) if one in wanted] == wanted
 
 
-def test_an_export_tells_how_far_it_is(cli, often, tiny_run):
+def test_an_export_shows_how_far_it_is(cli, often, tiny_run):
     answer = cli("export", tiny_run, "--anchors", "8", "--formats", "twin,tflite", "-o", "out")
     assert answer.code == 0, answer.err
     stages, shares = progress_of(answer)
@@ -69,7 +61,8 @@ def test_an_export_tells_how_far_it_is(cli, often, tiny_run):
     assert any(stage.endswith(".tflite") for stage in stages)  # some stages are over in no time
 
 
-def test_a_check_tells_how_far_it_is(cli, often, curve_csv):
+@pytest.mark.slow
+def test_a_check_shows_how_far_it_is(cli, often, curve_csv):
     answer = cli("check", curve_csv, "--target", "level", "--json")
     assert "best" in answer.json
     stages, shares = progress_of(answer)
@@ -79,7 +72,8 @@ def test_a_check_tells_how_far_it_is(cli, often, curve_csv):
     assert [one for one in titles if one in wanted] == wanted
 
 
-def test_a_report_tells_how_far_it_is(cli, often, tiny_run):
+@pytest.mark.slow
+def test_a_report_shows_how_far_it_is(cli, often, tiny_run):
     answer = cli("report", tiny_run, "--anchors", "8", "--ann-steps", "100")
     assert answer.code == 0, answer.err
     stages, shares = progress_of(answer)

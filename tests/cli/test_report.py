@@ -18,14 +18,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_help_has_examples_and_fits_a_terminal(cli):
-    answer = cli("report", "--help")
-    assert (answer.code, answer.err) == (0, "")
-    _, shown = answer.out.split("  Examples:\n")
-    assert all(line.startswith("    twinedge report ") for line in shown.splitlines())
-    assert max(map(len, answer.out.splitlines())) <= 80
-
-
 def test_a_page_with_ordinary_networks_the_same_every_time(cli, tiny_run, tmp_path):
     command = ("report", tiny_run, "--no-intervals", "--anchors", "8", "--ann-steps", "20")
     answer = cli(*command, "--json")

@@ -48,17 +48,6 @@ def lines(answer):
     return [one.removeprefix("t.csv: ") for one in answer.err.splitlines()]
 
 
-def test_the_target_times_a_thousand(cli, write_table, loud):
-    write_table(a=A, b=B, scaled=1000 * Y, y=Y)
-    answer = cli("train", "t.csv", "--target", "y", "-o", "run", *loud, *QUICK)
-    assert answer.code == 0
-    assert (
-        "column 'scaled' is nearly a function of the target 'y' alone: unless it is known before "
-        "the target is, leave it out with --drop scaled"
-    ) in lines(answer)
-    assert cli("train", "t.csv", "--target", "y", "-o", "r2", "-q", *loud, *QUICK).err == ""
-
-
 def test_three_bad_cells(cli, bad_cells, loud):
     answer = cli("train", "t.csv", "--target", "y", "-o", "run", *loud, *QUICK)
     assert (answer.code, answer.json["rows"]) == (0, N)
@@ -105,11 +94,6 @@ def test_packs_are_told_the_same_way(refused, pack, tmp_path, command):
 def test_lines_leave_out_what_is_missing(refused, pack):
     says = ["--missing is for a table"]
     refused("predict", pack, "-", "--missing", "-9999", says=says)
-
-
-def test_a_data_set_has_no_codes(refused):
-    given = ("train", "--dataset", "tf", "--missing", "-9999")
-    refused(*given, says=["--missing is for a DATA.csv"])
 
 
 def test_a_machine_number_names_the_options_of_the_command(cli, write_table, loud):

@@ -73,8 +73,8 @@ def test_no_batch_is_on_two_sides(trained, table, batches):
 def test_the_column_is_no_feature(trained):
     folder, report, _ = trained
     assert load_run(folder).feature_names == ("angle", "offset", "idle")
-    assert report["features"] == 3
-    assert report["rows"] == 120
+    assert (report["features"], report["rows"]) == (3, 120)
+    assert report["group"] == load_run(folder).source["group"] == "batch"
 
 
 def test_the_run_has_groups_and_trust(trained, table, tmp_path):
@@ -118,14 +118,14 @@ def test_each_group_has_scores(trained, table):
     assert report["rmse_left_out"] == pytest.approx(np.sqrt(squares))
 
 
-def test_the_run_names_the_column(trained):
-    folder, report, _ = trained
-    assert report["group"] == load_run(folder).source["group"] == "batch"
-
-
-def test_the_scores_of_groups_are_printed_the_worst_first(cli, table, tiny):
+def test_a_column_of_numbers_groups_rows_and_the_worst_is_printed_first(cli, table, tiny, tmp_path):
     arguments = ["--group", "number", "--drop", "batch", "--no-intervals"]
     answer = cli("train", table, "--target", "level", *arguments, "-o", "run", *tiny)
+    assert (answer.code, answer.err) == (0, "")
+    run = load_run(tmp_path / "run")
+    assert run.feature_names == ("angle", "offset", "idle")
+    sides = [set(batch_of(x, table, 5)) for x in (run.model.anchor_X_, run.test[0])]
+    assert not sides[0] & sides[1]
     lines = answer.out.splitlines()
     start = next(k for k, line in enumerate(lines) if line.startswith("group  rows"))
     errors = [float(line.split()[2]) for line in lines[start + 1 : start + 3]]
@@ -203,26 +203,11 @@ def test_a_report_shows_how_groups_differ(cli, trained, tmp_path):
     assert "--group batch" in text
 
 
-def test_a_report_without_groups_says_nothing_of_them(cli, tiny_run, tmp_path):
-    assert cli("report", tiny_run, "--quick", "-o", "report.html").code == 0
-    assert "How groups differ" not in (tmp_path / "report.html").read_text()
-
-
-def test_a_column_of_numbers_groups_rows_too_and_quietly(cli, table, tiny, tmp_path):
-    arguments = ["--group", "number", "--drop", "batch", "--no-intervals"]
-    answer = cli("train", table, "--target", "level", *arguments, "-o", "run", "--json", *tiny)
-    assert (answer.code, answer.err) == (0, "")
-    run = load_run(tmp_path / "run")
-    sides = [set(batch_of(x, table, 5)) for x in (run.model.anchor_X_, run.test[0])]
-    assert not sides[0] & sides[1]
-    assert run.feature_names == ("angle", "offset", "idle")
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--group", "bach"], ["no column 'bach' for the groups", "'batch'"]),
-        (["--group", "level"], ["'level' is the target and cannot group it"]),
+        (["--group", "level"], ["'level' is the target and cannot hold groups"]),
         (["--group", ""], ["no column ''"]),
         (["--group"], ["--group"]),
     ],
@@ -240,18 +225,3 @@ def test_a_row_without_a_group_is_refused(refused, table, tmp_path):
         says = ["holes.csv: row 5, column 'batch': missing; every row needs its group"]
         options = ["--target", "level", "--drop", "number", "--group", "batch", "-o", "run"]
         refused("train", "holes.csv", *options, says=says)
-
-
-@pytest.mark.parametrize(
-    ("count", "says"), [(1, "there is 1 group of rows"), (3, "there are 3 groups of rows")]
-)
-def test_too_few_groups_are_refused_with_the_file(refused, table, tmp_path, count, says):
-    head, *rows = table.read_text().splitlines()
-    rows = [f"b{k % count}{row[8:]}" for k, row in enumerate(rows)]
-    (tmp_path / "few.csv").write_text("\n".join([head, *rows]))
-    options = ["--target", "level", "--drop", "number", "--group", "batch", "-o", "run"]
-    refused("train", "few.csv", *options, says=[f"few.csv: {says}; at least 4"])
-
-
-def test_the_sets_of_the_paper_have_no_groups(refused):
-    refused("train", "--dataset", "tf", "--group", "batch", says=["--group is for a DATA.csv"])

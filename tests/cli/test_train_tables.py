@@ -96,13 +96,6 @@ def test_training_rows_of_both_tables_are_recognised(trained, tables, cli):
         assert answer.json["trained_on"] == (run.rows["train"][:, 0] == file).sum() > 0
 
 
-def test_the_files_are_printed_for_a_person(tables, tiny, cli):
-    answer = cli("train", *tables, "--target", "level", "--drop", "device", *tiny)
-    assert answer.code == 0
-    assert "base.csv and points.csv\n" in answer.out
-    assert "base.csv: 60, points.csv: 60\n" in answer.out
-
-
 def test_check_takes_several_tables_too(tables, cli, refused, tmp_path):
     (tmp_path / "odd.csv").write_text("angle,level\n1,2\n")
     for command in ("train", "check"):

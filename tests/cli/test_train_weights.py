@@ -152,7 +152,3 @@ def test_without_weights_rivals_are_those_of_before(curve):
 )
 def test_a_wrong_column_is_one_line_and_writes_nothing(name, words, table, refused):
     refused("train", table, "--target", "level", "--weight", name, "-o", "run", says=[words])
-
-
-def test_data_sets_have_no_column_of_weights(refused):
-    refused("train", "--dataset", "cs", "--weight", "w", "-o", "run", says=["--weight"])
