@@ -21,7 +21,7 @@ _LISTED = 10  # files that are of no use
     "fleet stores --pack out/model.twin",
     "fleet 'dumps/*.bin' --pack out/model.twin --by drift --top 5",
     "fleet stores --pack out/model.twin -o fleet.html",
-    "fleet stores --pack out/model.twin --cluster tcp://10.0.0.5:8786 --json",
+    "fleet stores --pack out/model.twin --cluster tcp://10.0.0.5:8786",
 )
 @options.argument(
     "stores",
