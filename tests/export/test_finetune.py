@@ -74,7 +74,7 @@ def test_an_output_without_weights_is_no_trouble(stack):
     np.testing.assert_array_equal(ROUNDED.rounded(stack), 0)
 
 
-@pytest.mark.parametrize("weights", ["int8", "int16"])
+@pytest.mark.parametrize("weights", ["int8", pytest.param("int16", marks=pytest.mark.slow)])
 def test_the_pack_of_a_brief_training_gets_better(tiny_twin, curve, briefly, weights):
     X, y = curve
     before = tiny_twin.weights_.copy()
@@ -89,7 +89,8 @@ def test_the_pack_of_a_brief_training_gets_better(tiny_twin, curve, briefly, wei
     assert plain == pytest.approx(errors[0], rel=0.01)
 
 
-def test_the_same_seed_gives_the_same_model(tiny_twin, curve, briefly):
+def test_the_same_seed_gives_the_same_model(tiny_twin, curve, monkeypatch):
+    monkeypatch.setattr("twinedge_export.quantise._STEPS", 50)
     X, y = curve
     one, same, other = (fine_tune(tiny_twin, X[80:], y[80:], seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.weights_, same.weights_)
@@ -112,9 +113,25 @@ def test_what_does_not_help_is_not_taken(tiny_twin, curve, monkeypatch, change):
     assert fine_tune(tiny_twin, X[80:], target, weights="int16") is tiny_twin
 
 
-def test_several_twins_are_tuned_together(four_twins, curve, briefly):
+def test_several_twins_are_tuned_together_with_progress(four_twins, curve, briefly):
+    class Counted(Progress):
+        def __init__(self):
+            self.steps, self.done = [], 0
+
+        def stage(self, title, steps, *, seconds):
+            assert title == "fine-tuning"
+            assert seconds > 0
+            self.steps.append(steps)
+
+        def advance(self, steps, loss, score):
+            assert np.isfinite([loss, score]).all()
+            self.done += steps
+
     X, y = curve
-    tuned = fine_tune(four_twins, X[80:100], y[80:100])
+    counted = Counted()
+    tuned = fine_tune(four_twins, X[80:100], y[80:100], progress=counted)
+    assert counted.steps == [4 * 600]
+    assert counted.done == 4 * 600
     assert tuned.weights_.shape == four_twins.weights_.shape
     assert (tuned.weights_ != four_twins.weights_).any(axis=1).all()
     errors = [pack_error(model, X[80:100], y[80:100]) for model in (tuned, four_twins)]
@@ -137,28 +154,7 @@ def test_a_model_of_neighbors_is_tuned_on_near_pairs(untrained, curve, briefly, 
     assert pack_error(tuned, X[80:], y[80:]) < 0.7 * pack_error(model, X[80:], y[80:])
 
 
-def test_progress_is_told_of_every_step(four_twins, curve, briefly):
-    class Told(Progress):
-        def __init__(self):
-            self.steps, self.done = [], 0
-
-        def stage(self, title, steps, *, seconds):
-            assert title == "fine-tuning"
-            assert seconds > 0
-            self.steps.append(steps)
-
-        def advance(self, steps, loss, score):
-            assert np.isfinite([loss, score]).all()
-            self.done += steps
-
-    X, y = curve
-    told = Told()
-    fine_tune(four_twins, X[80:], y[80:], progress=told)
-    assert told.steps == [4 * 600]
-    assert told.done == 4 * 600
-
-
-def test_impossible_wishes_are_refused(tiny_twin, curve, complaint):
+def test_impossible_settings_are_refused(tiny_twin, curve, complaint):
     X, y = curve
     assert "int4" in complaint(fine_tune, tiny_twin, X, y, weights="int4")
     assert "there are none" in complaint(fine_tune, tiny_twin, X[:0], y[:0])

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.decomposition import PCA
@@ -144,7 +144,7 @@ def transformers(draw):
     return found.set_output(transform="pandas") if frame else found
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=10, derandomize=True)
 @given(transformers(), st.integers(0, 1000))
 def test_any_steps_that_scale_fill_in_or_encode_predict_the_same_without_them(transformer, seed):
     pipeline = fitted(transformer, missing=True)
@@ -158,15 +158,14 @@ def mixed():
     """A pipeline as people write them: numbers filled in and scaled, names encoded."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     names = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    return fitted(
-        columns(numbers, names), missing=True, model=twin(steps=500, twins=2, intervals=True)
-    )
+    model = twin(steps=500, twins=2, intervals=True)
+    return fitted(columns(numbers, names), missing=True, model=model)
 
 
 @pytest.fixture(scope="module")
 def exported(mixed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pipeline")
-    return twinedge.export(mixed, folder, anchors=16, formats=["twin", "onnx", "tflite", "c"])
+    return twinedge.export(mixed, folder, anchors=16, formats=["twin", "onnx"])
 
 
 def test_intervals_are_those_of_the_pipeline(mixed):
@@ -176,7 +175,7 @@ def test_intervals_are_those_of_the_pipeline(mixed):
     np.testing.assert_allclose(folded.predict_interval(X), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["model.twin", "model.onnx", "model.tflite"])
+@pytest.mark.parametrize("name", ["model.twin", "model.onnx"])
 def test_exported_files_take_the_columns_of_the_pipeline(mixed, exported, name):
     device = twinedge.load(exported.folder / name)
     X, y = measurements(80, 7, missing=name == "model.twin", unknown=True)
@@ -268,7 +267,6 @@ def by_position(key):
 @pytest.mark.parametrize(
     ("key", "found"),
     [
-        (["flow", "temp"], ["temp", "flow"]),
         ([-2, 0], ["temp", "flow"]),
         (slice("flow", "size"), ["flow", "size"]),
         (slice(3, None), ["flow", "size"]),
@@ -405,26 +403,38 @@ def test_a_step_that_cannot_be_folded_is_named(transformer, message):
     refused(columns(transformer, "drop"), message)
 
 
-def test_a_subclass_of_a_known_step_may_do_anything():
-    class Squared(StandardScaler):
-        def transform(self, X, copy=None):
-            return super().transform(X, copy) ** 2
+class Squared(StandardScaler):
+    """A subclass of a known step, which may do anything."""
 
-    refused(columns(Squared(), "drop"), r"\(Squared\) cannot be exported")
-
-
-def test_weights_of_transformers_are_refused():
-    refused(
-        columns(StandardScaler(), "drop", transformer_weights={"numbers": 2}),
-        r"\(ColumnTransformer\) cannot be exported with transformer_weights",
-    )
+    def transform(self, X, copy=None):
+        return super().transform(X, copy) ** 2
 
 
-def test_a_column_used_as_numbers_and_as_names_is_named():
-    both = ColumnTransformer(
-        [("number", StandardScaler(), ["size"]), ("name", OrdinalEncoder(), ["size"])]
-    )
-    refused(both, "column 'size' is used both as numbers and as names")
+@pytest.mark.parametrize(
+    ("transformer", "message"),
+    [
+        (columns(Squared(), "drop"), r"\(Squared\) cannot be exported"),
+        (
+            columns(StandardScaler(), "drop", transformer_weights={"numbers": 2}),
+            r"\(ColumnTransformer\) cannot be exported with transformer_weights",
+        ),
+        (
+            ColumnTransformer(
+                [("number", StandardScaler(), ["size"]), ("name", OrdinalEncoder(), ["size"])]
+            ),
+            "column 'size' is used both as numbers and as names",
+        ),
+        (
+            ColumnTransformer(
+                [("size", make_pipeline(StandardScaler(), OrdinalEncoder()), ["size"])]
+            ),
+            "column 'size' is encoded after",
+        ),
+    ],
+    ids=["subclass", "weights", "numbers and names", "encoded after scaling"],
+)
+def test_columns_that_cannot_be_folded_are_named(transformer, message):
+    refused(transformer, message)
 
 
 def test_a_column_filled_in_with_two_values_is_named():
@@ -432,11 +442,6 @@ def test_a_column_filled_in_with_two_values_is_named():
         [("zero", SimpleImputer(strategy="constant"), NUMBERS), ("mean", SimpleImputer(), ["flow"])]
     )
     refused(both, "column 'flow' has missing cells filled in by 0 and by 100", missing=True)
-
-
-def test_a_column_encoded_after_it_was_scaled_is_named():
-    scaled_first = make_pipeline(StandardScaler(), OrdinalEncoder())
-    refused(ColumnTransformer([("size", scaled_first, ["size"])]), "column 'size' is encoded after")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from twinedge import TwinRegressor
 from twinedge.errors import InputError
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import evaluate
@@ -24,36 +23,15 @@ def _no_warnings():
         yield
 
 
-def fitted(curve, **settings):
-    X, y = curve
-    common = {"learning_rate": 0.01, "weight_decay": 0.003, "steps": 300, "random_state": 0}
-    model = TwinRegressor(**(common | settings))
-    return model.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
-
-
-@pytest.fixture(scope="module")
-def trained(curve):
-    """Twins of each activation with one to three layers, alone and four together."""
-    with warnings.catch_warnings():
-        return {
-            (activation, hidden, twins): fitted(
-                curve, twins=twins, hidden=hidden, activation=activation
-            )
-            for activation in ("relu", "silu")
-            for hidden, twins in (((8,), 4), ((6, 5), 1), ((5, 4, 3), 4))
-        }
-
-
 @pytest.mark.parametrize("weights", ALLOWED)
-def test_trained_twins(trained, tiny_twin, deviation, curve, weights):
-    X = curve[0][80:]
-    for model in (*trained.values(), tiny_twin):
-        assert deviation(model, X, weights=weights) < ALLOWED[weights]
+def test_trained_twins(four_twins, tiny_twin, deviation, curve, weights):
+    for model in (four_twins, tiny_twin):
+        assert deviation(model, curve[0][80:], weights=weights) < ALLOWED[weights]
 
 
 @pytest.mark.parametrize("weights", ALLOWED)
 @pytest.mark.parametrize("activation", ["relu", "silu"])
-@pytest.mark.parametrize("hidden", [(1,), (1, 1, 1), (7,), (128, 128)], ids=str)
+@pytest.mark.parametrize("hidden", [(1, 1, 1), (7,), (128, 128)], ids=str)
 def test_random_networks_of_every_shape(untrained, deviation, curve, weights, activation, hidden):
     X, y = curve
     model = untrained(X[:80], y[:80], hidden, activation, twins=2)
@@ -64,23 +42,24 @@ def test_random_networks_of_every_shape(untrained, deviation, curve, weights, ac
 def test_one_feature_and_one_neuron(untrained, deviation, curve, activation):
     X, y = curve
     model = untrained(X[:80, :1], y[:80], (1,), activation)
-    assert deviation(model, X[80:, :1], weights="int8") < ALLOWED["int8"]
-    assert deviation(model, X[80:, :1], weights="int8", anchors=1) < ALLOWED["int8"]
+    for anchors in (1, 8):
+        assert deviation(model, X[80:, :1], anchors=anchors) < ALLOWED["int8"]
 
 
-@pytest.mark.parametrize("unit", [1e-9, 1e9])
-@pytest.mark.parametrize("weights", ALLOWED)
-def test_targets_and_features_in_any_unit(untrained, deviation, curve, unit, weights):
-    X, y = curve[0] / unit, curve[1] * unit
+@pytest.mark.parametrize(
+    ("features", "target"),
+    [
+        (lambda X: 1e9 * X, lambda y: 1e-9 * y),
+        (lambda X: 1e-9 * X, lambda y: 1e9 * y),
+        (lambda X: np.column_stack([X, np.full(len(X), 1e6)]), lambda y: y),
+    ],
+    ids=["large features", "large target", "constant column"],
+)
+def test_features_and_targets_of_any_size(untrained, deviation, curve, features, target):
+    X, y = features(curve[0]), target(curve[1])
     model = untrained(X[:80], y[:80], (9, 4), "silu")
-    assert deviation(model, X[80:], weights=weights) < ALLOWED[weights]
-
-
-def test_a_constant_column_changes_nothing(untrained, deviation, curve):
-    X, y = curve
-    X = np.column_stack([X, np.full(len(X), 1e6)])
-    model = untrained(X[:80], y[:80], (9, 4), "silu")
-    assert deviation(model, X[80:], weights="int16") < ALLOWED["int16"]
+    for weights, allowed in ALLOWED.items():
+        assert deviation(model, X[80:], weights=weights) < allowed
 
 
 def test_a_constant_target_is_predicted(untrained, curve):
@@ -92,8 +71,7 @@ def test_a_constant_target_is_predicted(untrained, curve):
     np.testing.assert_array_equal(found.spread, 0)
 
 
-@pytest.mark.parametrize("bias", [0.0, 0.7, -3.0])
-@pytest.mark.parametrize("size", [0.0, 1e-30, 1e-7])
+@pytest.mark.parametrize(("bias", "size"), [(0.0, 0.0), (0.7, 1e-30), (-3.0, 1e-7)])
 @pytest.mark.parametrize("depth", [0, 1])
 def test_a_dead_unit_costs_the_others_nothing(untrained, deviation, curve, bias, size, depth):
     X, y = curve
@@ -174,37 +152,16 @@ def test_the_same_model_gives_the_same_bytes(untrained, curve):
     assert one == other
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([[0, 1], [2]], "2 twins"),
-        ([[]], "not empty"),
-        ([[0.5]], "row numbers"),
-        ([[-1]], "rows 0 to 79"),
-        ([[80]], "rows 0 to 79"),
-        (np.zeros((1, 4097), int), "4097 anchors"),
-    ],
-    ids=["twins", "empty", "fraction", "negative", "beyond", "many"],
-)
-def test_impossible_anchors_are_refused(untrained, curve, rows, words):
-    X, y = curve
-    with pytest.raises(InputError, match=words):
-        quantise(untrained(X[:80], y[:80]), rows)
+def test_impossible_settings_and_shapes_are_refused(untrained, curve, complaint):
+    model = untrained(*curve)
+    assert "4097 anchors" in complaint(quantise, model, np.zeros((1, 4097), int))
+    assert "int4" in complaint(quantise, model, [[0]], weights="int4")
+    assert "neighbors" in complaint(quantise, model, [[0]], neighbors=5000)
+    assert "4 hidden layers" in complaint(quantise, untrained(*curve, (2, 2, 2, 2)), [[0]])
+    assert "1025 neurons" in complaint(quantise, untrained(*curve, (1025,)), [[0]])
 
 
-def test_impossible_settings_and_shapes_are_refused(untrained, curve):
-    X, y = curve
-    with pytest.raises(InputError, match="int4"):
-        quantise(untrained(X, y), [[0]], weights="int4")
-    with pytest.raises(InputError, match="4 hidden layers"):
-        quantise(untrained(X, y, (2, 2, 2, 2)), [[0]])
-    with pytest.raises(InputError, match="1025 neurons"):
-        quantise(untrained(X, y, (1025,)), [[0]])
-    with pytest.raises(InputError, match="neighbors"):
-        quantise(untrained(X, y), [[0]], neighbors=5000)
-
-
-@pytest.mark.parametrize("size", [1.0, 30.0, 3e3, 1e9])
+@pytest.mark.parametrize("size", [1.0, 30.0, 1e9])
 @pytest.mark.parametrize("activation", ["relu", "silu"])
 def test_outputs_of_any_size_fit_a_coarser_unit(untrained, curve, activation, size):
     X, y = curve
@@ -274,23 +231,18 @@ def test_activations_of_silu_are_clipped_for_rare_pairs_only(untrained, deviatio
     assert deviation(model, X[80:]) < ALLOWED["int8"]
 
 
-def test_what_a_pack_cannot_hold_is_refused(untrained, curve):
+def test_what_a_pack_cannot_hold_is_refused(untrained, curve, complaint):
     X, y = curve
     model = untrained(X, y, activation="silu")
     model.weights_ = model.weights_ * 1e4
-    with pytest.raises(InputError, match="activations reach"):
-        quantise(model, [[0]])
+    assert "activations reach" in complaint(quantise, model, [[0]])
     model = untrained(X, y)
     model.weights_[0, 3] = np.nan
-    with pytest.raises(InputError, match="not finite"):
-        quantise(model, [[0]])
-    model = untrained(1e-44 * X, y)
-    with pytest.raises(InputError, match="not finite"):
-        quantise(model, [[0]])
+    assert "not finite" in complaint(quantise, model, [[0]])
+    assert "not finite" in complaint(quantise, untrained(1e-44 * X, y), [[0]])
     model = untrained(X, y)
     model.scaling_ = replace(model.scaling_, y_mean=1e9 + 3, y_scale=1e-9)
-    with pytest.raises(InputError, match="varies too little"):
-        quantise(model, [[0]])
+    assert "varies too little" in complaint(quantise, model, [[0]])
 
 
 def test_wild_values_reach_as_far_as_integers_do(untrained):
