@@ -8,7 +8,7 @@ import click
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_table, print_text
-from twinedge.cli.values import RunPath, Several, Whole
+from twinedge.cli.values import ModelPath, Several, Whole
 from twinedge.defaults import OUTPUT
 from twinedge.errors import InputError
 
@@ -26,7 +26,9 @@ _LINE = 100  # characters
     "export runs/sensor --anchors 8 --select xy -o firmware/model",
     "export runs/sensor --anchors fewest --formats twin,c --json",
 )
-@options.argument("run", "[RUN]", "Run folder; by default the latest in runs/.", type=RunPath())
+@options.argument(
+    "run", "[RUN]", "Run folder; by default the latest in runs/.", type=ModelPath("run")
+)
 @options.anchors(
     "Training points that travel, of all twins together: a number, the fewest within "
     "1 % of all, or all.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_table, print_text
-from twinedge.cli.values import PackPath, Whole
+from twinedge.cli.values import ModelPath, Whole
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ _LISTED = 10  # files that are of no use
     nargs=-1,
 )
 @options.value(
-    "--pack", "MODEL.twin", PackPath(), required=True, text="Pack of the devices, or a newer one."
+    "--pack",
+    "MODEL.twin",
+    ModelPath("pack"),
+    required=True,
+    text="Pack of the devices, or a newer one.",
 )
 @options.value("--top", "N", Whole(0), default=_SHOWN, text="How many devices to show.")
 @options.choice(

@@ -14,9 +14,8 @@ from twinedge import defaults
 from twinedge.cli.values import (
     FOLDER,
     PATH,
+    ModelPath,
     Number,
-    PackPath,
-    RunPath,
     Whole,
     WordOr,
     boards,
@@ -220,15 +219,18 @@ set_name: dict[str, Any] = {
 as_json = flag("--json", "as_json", text="Print one JSON object and nothing else.")
 quiet = flag("--quiet", "-q", text="No progress bar, no remarks.")
 seed = value("--seed", "N", Whole(0), default=0, text="Seed of every random number.")
-run_folder = argument("run", "RUN", "Run folder written by train.", type=RunPath())
+run_folder = argument("run", "RUN", "Run folder written by train.", type=ModelPath("run"))
 model_file = argument(
     "model", "FILE", "Run folder, export folder, or a .twin, .tflite or .onnx file."
 )
 pack_file = argument(
-    "pack", "MODEL.twin", "Pack with intervals, or the export folder with it.", type=PackPath()
+    "pack",
+    "MODEL.twin",
+    "Pack with intervals, or the export folder with it.",
+    type=ModelPath("pack"),
 )
 written_pack = argument(
-    "file", "FILE.twin", "Pack written by export, or the export folder.", type=PackPath()
+    "file", "FILE.twin", "Pack written by export, or the export folder.", type=ModelPath("pack")
 )
 backend = choice(
     "--backend",

@@ -19,6 +19,7 @@ import click
 from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
 from twinedge.progress import clear
+from twinedge.wording import plural, shown
 
 if TYPE_CHECKING:
     from twinedge.runtime.journal_file import Journal
@@ -58,7 +59,7 @@ def print_blocks(blocks: Sequence[dict[str, Any]]) -> None:
     print_text("")
     print_table(
         ("from", "until", "rows", "rmse", "rmse naive"),
-        [[shown(value) for value in one.values()] for one in blocks],
+        _rows(blocks),
     )
 
 
@@ -76,20 +77,20 @@ def print_groups(groups: Sequence[dict[str, Any]]) -> None:
     heads = ["group", *list(best_last[0])[1:]]
     print_table(
         [head.replace("_", " ") for head in heads],
-        [[shown(value) for value in one.values()] for one in best_last],
+        _rows(best_last),
     )
 
 
 def print_folds(folds: Sequence[dict[str, Any]]) -> None:
     """Print the scores of each fold, and that the test scores are of all of them."""
     print_text("", f"Cross-validated: test scores are of all rows, in {len(folds)} folds.")
-    print_table(list(folds[0]), [[shown(value) for value in one.values()] for one in folds])
+    print_table(list(folds[0]), _rows(folds))
 
 
 def print_record(result: dict[str, Any]) -> None:
     """Print the values of a JSON object for a person, one per line."""
     names = _aligned([key.replace("_", " ") for key in result])
-    values = map(shown, result.values())
+    values = map(format_value, result.values())
     _write("".join(f"{name}  {word}\n" for name, word in zip(names, values, strict=True)))
 
 
@@ -126,15 +127,13 @@ def note(message: str, *, quiet: bool = False) -> None:
 
 
 def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
-    """Say how many missing values of a table were filled in, if any."""
+    """Note how many missing values of a table were filled in, if any."""
     if count:
-        from twinedge.wording import plural, shown
-
         note(f"{shown(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 
 
 def note_faults(store: "Journal | StoreSummary", *, quiet: bool = False) -> None:
-    """Say what of a store cannot be read, if anything."""
+    """Note what of a store cannot be read, if anything."""
     damaged = store.content.damaged
     if damaged:
         entries = "1 entry" if damaged == 1 else f"{damaged} entries"
@@ -177,16 +176,20 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def shown(value: Any) -> str:
+def _rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
+    return [[format_value(value) for value in one.values()] for one in records]
+
+
+def format_value(value: Any) -> str:
     """Return a value of a JSON object in words."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {shown(one)}" for key, one in value.items())
+        return ", ".join(f"{key}: {format_value(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value))
+        return ", ".join(map(format_value, value))
     return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 

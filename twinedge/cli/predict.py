@@ -110,7 +110,7 @@ def predict(
     device = load(model, backend, store=store)
     if device.store is not None:
         note_faults(device.store.journal, quiet=quiet)
-    coverage = _taken(coverage, device.coverages, quiet)
+    coverage = _coverage(coverage, device.coverages, quiet)
     if coverage is not None:
         device.check_coverage(coverage)
         _note_others(neighbors not in (None, device.info.get("neighbors")), quiet)
@@ -127,10 +127,10 @@ def predict(
         missing=missing,
         quiet=quiet,
     )
-    said = device.predict_all(x, coverage, neighbors)
-    columns: dict[str, Any] = {"prediction": said.mean}
+    predicted = device.predict_all(x, coverage, neighbors)
+    columns: dict[str, Any] = {"prediction": predicted.mean}
     for name in device.fields[1:]:
-        column = getattr(said, name)
+        column = getattr(predicted, name)
         columns[name] = _named(column, device.encoding) if column.ndim == 2 else column
     result: dict[str, Any] = {"file": str(model), "target": device.target_name}
     result |= {} if coverage is None else {"coverage": coverage}
@@ -170,12 +170,12 @@ def _with_run(
     columns = {"prediction": mean, "spread": std, "outside": outside}
     result: dict[str, Any] = {"run": str(folder), "target": trained.target_name}
     levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
-    taken = _taken(coverage, levels, quiet)
-    if taken is not None:
-        ends = model.predict_interval(x, taken, **options)
+    coverage = _coverage(coverage, levels, quiet)
+    if coverage is not None:
+        ends = model.predict_interval(x, coverage, **options)
         columns["spread"] = model.spread(x, **options)
         columns |= {"scale": std, "low": ends[:, 0], "high": ends[:, 1]}
-        result["coverage"] = taken
+        result["coverage"] = coverage
         _note_others(anchors != "auto" or neighbors is not None, quiet)
     if trained.fill_values is not None:
         columns["missing"] = _named(absent, trained.encoding)
@@ -187,10 +187,10 @@ def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:
     return [list(compress(encoding.names, row)) for row in encoding.by_column(flags)]
 
 
-def _taken(coverage: float | None, coverages: tuple[float, ...], quiet: bool) -> float | None:
-    """Return the coverage of low and high: the one asked for, else the default if there is any."""
-    if coverage is not None or not coverages:
-        return coverage
+def _coverage(requested: float | None, coverages: tuple[float, ...], quiet: bool) -> float | None:
+    """Return the coverage of low and high: the one requested, else the default if there is any."""
+    if requested is not None or not coverages:
+        return requested
     usual = max((one for one in coverages if one <= COVERAGE), default=min(coverages))
     if usual != COVERAGE:
         note(f"low and high are for a coverage of {usual:g}: there is no {COVERAGE:g}", quiet=quiet)

@@ -8,6 +8,7 @@ import click
 
 from twinedge.cli import options
 from twinedge.cli.output import (
+    format_value,
     note,
     note_faults,
     print_csv,
@@ -17,9 +18,8 @@ from twinedge.cli.output import (
     print_result,
     print_table,
     print_text,
-    shown,
 )
-from twinedge.cli.values import PackPath, Whole, WordOr
+from twinedge.cli.values import ModelPath, Whole, WordOr
 from twinedge.errors import InputError
 from twinedge.progress import progress_bar
 
@@ -32,7 +32,7 @@ _SHOWN = 20  # points of a table, unless more are requested
 
 store_argument = options.argument("file", "FILE", _FILES)
 store_arguments = options.argument("files", "FILE...", _FILES, nargs=-1)
-model_pack = options.option("--pack", metavar="MODEL.twin", type=PackPath(), text=_PACK)
+model_pack = options.option("--pack", metavar="MODEL.twin", type=ModelPath("pack"), text=_PACK)
 
 
 @options.group(
@@ -101,7 +101,7 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
     rows = []
     for one in listed[others:]:
         number, time, features, measured, *errors = one.values()
-        rows.append([*map(shown, (number, time, *features.values(), measured, *errors))])
+        rows.append([*map(format_value, (number, time, *features.values(), measured, *errors))])
     print_table(names, rows)
 
 

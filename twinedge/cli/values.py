@@ -118,8 +118,8 @@ class Several(_Type):
         try:
             values = [self.one.convert(part, param, ctx) for part in value.split(",")]
         except click.BadParameter as error:
-            said = error.message.rstrip(".")
-            self.fail(f"{said}; expected a list like {self._like}", param, ctx)
+            reason = error.message.rstrip(".")
+            self.fail(f"{reason}; expected a list like {self._like}", param, ctx)
         return tuple(dict.fromkeys(values) if self._distinct else values)
 
     def shell_complete(
@@ -127,54 +127,45 @@ class Several(_Type):
     ) -> list[CompletionItem]:
         """Complete the last value of the list."""
         head, comma, last = incomplete.rpartition(",")
-        taken = head.split(",") if self._distinct else []
+        named = head.split(",") if self._distinct else []
         found = self.one.shell_complete(ctx, param, last)
-        return [CompletionItem(f"{head}{comma}{x.value}") for x in found if x.value not in taken]
+        return [CompletionItem(f"{head}{comma}{x.value}") for x in found if x.value not in named]
 
 
-class PackPath(click.Path):
-    """A pack, named by its path or by the folder of its export; a run is refused."""
+class ModelPath(click.Path):
+    """The path of a model of one kind; a model of the other is refused.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    kind : {"run", "pack"}
+        A run folder; or a pack, which may be named by the folder of its export.
+    """
+
+    def __init__(self, kind: str) -> None:
         super().__init__(path_type=Path)
+        self._kind = kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path of the pack."""
+        """Return the path of the run or pack."""
         path = Path(value)
-        if path.is_dir() and (path / _RUN).is_file():
+        command = "this command" if ctx is None else ctx.command_path.partition(" ")[2]
+        if self._kind == "pack" and (path / _RUN).is_file():
             self.fail(
-                f"{path} is a run, and {_name(ctx)} reads a pack: write one with 'twinedge export "
+                f"{path} is a run, and {command} reads a pack: write one with 'twinedge export "
                 f"{path}'. Runs are read by export, anchors, predict, evaluate, report and budget",
                 param,
                 ctx,
             )
-        return exported(path)
-
-
-class RunPath(click.Path):
-    """A run folder; a pack or an export is refused."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the folder."""
-        path = Path(value)
-        if path.suffix == ".twin" or is_export(path):
+        if self._kind == "run" and (path.suffix == ".twin" or is_export(path)):
             kind = "an export" if path.is_dir() else "a pack"
             self.fail(
-                f"{path} is {kind}, and {_name(ctx)} reads a run: name the folder that train "
+                f"{path} is {kind}, and {command} reads a run: name the folder that train "
                 "wrote. Packs are read by predict, evaluate, inspect, calibrate, adapt, report, "
                 "budget and firmware",
                 param,
                 ctx,
             )
-        return path
-
-
-def _name(context: click.Context | None) -> str:
-    """Return the words of a command that the user typed, without twinedge."""
-    return "this command" if context is None else context.command_path.partition(" ")[2]
+        return path if self._kind == "run" else exported(path)
 
 
 def is_export(path: Path) -> bool:
