@@ -9,14 +9,14 @@ from contextlib import redirect_stderr
 import pytest
 
 from twinedge import progress as subject
-from twinedge.progress import Lines, Progress, clear, on_terminal, progress_bar
+from twinedge.progress import Lines, Progress, clear, progress_bar
 from twinedge.wording import format_duration
 
 CLEARED = "\r\x1b[K"
 
 
 class Terminal(io.StringIO):
-    """Somebody watches."""
+    """A terminal."""
 
     def isatty(self):
         return True
@@ -36,15 +36,6 @@ def until(condition):
             return
         time.sleep(0.01)
     raise AssertionError("it never happened")
-
-
-def test_nobody_watches_a_file():
-    assert not on_terminal()
-
-
-def test_somebody_watches_a_terminal_unless_it_is_to_be_quiet():
-    with redirect_stderr(Terminal()):
-        assert on_terminal()
 
 
 def test_the_share_is_that_of_all_stages_by_the_seconds_they_may_take():
@@ -109,17 +100,23 @@ def test_parts_plan_by_themselves_and_may_run_side_by_side():
     assert work.share == 1
 
 
-def test_lines_tell_of_every_part(capsys):
+def test_lines_name_every_part(capsys):
     lines = Lines()
     for done in range(3):
         lines.at(f"part {done}", done, 2)
     assert capsys.readouterr() == ("", "part 0\n1/2 part 1\n2/2 part 2\n")
 
 
-def test_silence(capsys):
-    with progress_bar(False, interval=0.01) as work:
+@pytest.fixture
+def often(monkeypatch):
+    """A line every hundredth of a second."""
+    monkeypatch.setattr(subject, "INTERVAL", 0.01)
+
+
+def test_silence(capsys, often):
+    with progress_bar(False) as work:
         work.stage("first round", 4)
-        with progress_bar(False, interval=0.01) as inner:
+        with progress_bar(False) as inner:
             assert inner is not work
         time.sleep(0.05)
     assert capsys.readouterr() == ("", "")
@@ -131,8 +128,8 @@ def test_quick_work_shows_nothing(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_without_a_terminal_there_are_lines_with_stage_share_and_time_left():
-    with redirect_stderr(io.StringIO()) as shown, progress_bar(True, interval=0.05) as work:
+def test_without_a_terminal_there_are_lines_with_stage_share_and_time_left(often):
+    with redirect_stderr(io.StringIO()) as shown, progress_bar(True) as work:
         work.plan({"one": 1, "two": 1})
         work.stage("one", 10)
         until(lambda: shown.getvalue().count("\n") >= 2)
@@ -153,10 +150,9 @@ def test_the_time_left_is_that_of_the_whole():
     assert [format_duration(seconds) for seconds in (40, 700, 12600)] == ["40 s", "12 min", "3.5 h"]
 
 
-@pytest.mark.parametrize("clock", [True, False])
-def test_a_terminal_has_a_bar_that_goes_away_again(clock, monkeypatch):
+def test_a_terminal_has_a_bar_that_goes_away_again(monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
-    with redirect_stderr(Terminal()) as shown, progress_bar(True, clock=clock) as work:
+    with redirect_stderr(Terminal()) as shown, progress_bar(True) as work:
         work.plan({"first round": 1, "another": 1})
         work.stage("first round", 4)
         work.advance(2, 0.5, 0.25)
@@ -164,7 +160,7 @@ def test_a_terminal_has_a_bar_that_goes_away_again(clock, monkeypatch):
     *_, last, end = shown.getvalue().split(CLEARED)
     assert end == ""
     assert re.match(r"first round  \[#{8}\.{22}\]  25 %", last)
-    assert ("left" in last) == clock
+    assert "left" in last
     assert all(len(one) < 70 for one in shown.getvalue().split(CLEARED))
 
 
@@ -177,8 +173,8 @@ def test_a_remark_has_the_line_of_the_bar_to_itself():
             assert shown.getvalue().endswith(CLEARED)
 
 
-def test_work_in_threads_is_shown_and_a_reader_that_is_gone_does_not_stop_it():
-    with redirect_stderr(Gone()), progress_bar(True, interval=0.01) as work:
+def test_work_in_threads_is_shown_and_a_reader_that_is_gone_does_not_stop_it(often):
+    with redirect_stderr(Gone()), progress_bar(True) as work:
         work.plan({"a": 1, "b": 1})
 
         def run(title):

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 
 from twinedge.wording import format_duration
@@ -23,11 +23,6 @@ _REFRESH = 0.1  # seconds between two pictures of a bar
 _WIDTH = 30  # characters of a bar
 _CLEARED = "\r\x1b[K"  # clears the line of a terminal
 _EARLY = 0.005  # a smaller share says nothing about the time left
-
-
-def on_terminal() -> bool:
-    """Whether standard error is a terminal."""
-    return sys.stderr.isatty()
 
 
 class Progress:
@@ -45,7 +40,7 @@ class Progress:
         self._steps, self._taken = 0, 0
 
     def plan(self, stages: Mapping[str, float]) -> None:
-        """Say which stages come next, and how many seconds each may take.
+        """Plan the next stages, and how many seconds each may take.
 
         Only the ratios of these numbers matter. They replace what was expected, but for stages that
         have begun.
@@ -176,19 +171,13 @@ _bars: list[Progress] = []  # on the terminal: one, or none
 
 
 @contextmanager
-def progress_bar(
-    shown: bool, *, clock: bool = True, interval: float | None = None
-) -> Iterator[Progress]:
+def progress_bar(shown: bool) -> Iterator[Progress]:
     """Yield the progress of the work around this; otherwise one that is shown, or a silent one.
 
     Parameters
     ----------
     shown : bool
         Whether to show it, or to report it to the work around; what is silent stays so.
-    clock : bool
-        Whether a bar has the time left.
-    interval : float, optional
-        Seconds between two lines, where standard error is no terminal.
     """
     around = _around.get()
     if shown and around is not None:
@@ -197,28 +186,24 @@ def progress_bar(
     progress = Progress()
     before = _around.set(progress)
     try:
-        if shown:
-            with _shown(progress, clock, INTERVAL if interval is None else interval):
-                yield progress
-        else:
+        with _shown(progress) if shown else nullcontext():
             yield progress
     finally:
         _around.reset(before)
 
 
 @contextmanager
-def _shown(progress: Progress, clock: bool, interval: float) -> Iterator[None]:
+def _shown(progress: Progress) -> Iterator[None]:
     """Show progress from a thread of its own, so that work need not report to be seen."""
-    terminal, start, stop = on_terminal(), time.monotonic(), threading.Event()
+    terminal, start, stop = sys.stderr.isatty(), time.monotonic(), threading.Event()
+    pause = _REFRESH if terminal else INTERVAL
 
     def show() -> None:
-        while not stop.wait(_REFRESH if terminal else interval):
-            left = _left(progress.share, time.monotonic() - start) if clock else ""
+        while not stop.wait(pause):
+            left = _left(progress.share, time.monotonic() - start)
+            text = _bar(progress, left) if terminal else f"{_line(progress, left)}\n"
             with suppress(OSError, ValueError):  # standard error may be closed
-                if terminal:
-                    print(_bar(progress, left), end="", file=sys.stderr, flush=True)
-                else:
-                    print(_line(progress, left), file=sys.stderr, flush=True)
+                print(text, end="", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=show, name="progress", daemon=True)
     thread.start()
@@ -259,5 +244,5 @@ def _percent(share: float) -> str:
 
 
 def _left(share: float, elapsed: float) -> str:
-    """Say how long the rest will take if it goes on like this; empty if it is too early."""
+    """Estimate how long the rest will take; empty if it is too early."""
     return f"about {format_duration(elapsed / share - elapsed)} left" if share > _EARLY else ""

@@ -5,6 +5,7 @@ dies, its cell is computed by another.
 """
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,13 +18,13 @@ from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, com
 from benchmarks.workers import ONE_CORE
 from twinedge.cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
-from twinedge.progress import Lines, Progress, on_terminal, progress_bar
+from twinedge.progress import Lines, Progress, progress_bar
 
 
 @contextmanager
 def shown_progress(*, quiet: bool) -> Iterator[Progress]:
     """Yield the kind of progress that suits standard error: a bar, or a line for each cell."""
-    if quiet or on_terminal():
+    if quiet or sys.stderr.isatty():
         with progress_bar(not quiet) as progress:
             yield progress
     else:
