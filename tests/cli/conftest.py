@@ -1,6 +1,7 @@
 """The command line as users see it: arguments in; exit code, stdout and stderr out."""
 
 import json
+import shutil
 from contextlib import redirect_stdout
 from io import StringIO
 from typing import NamedTuple
@@ -121,3 +122,25 @@ def trained(curve_csv, tiny, tmp_path_factory):
         main([str(one) for one in arguments])
     assert stop.value.code == 0
     return folder, json.loads(out.getvalue())
+
+
+@pytest.fixture(scope="session")
+def exported_pack(tiny_run, tmp_path_factory):
+    """A pack with intervals, for columns angle, offset and idle; copy it before changing it."""
+    from twinedge import export
+
+    folder = tmp_path_factory.mktemp("exported") / "out"
+    export(tiny_run, folder, anchors=8, formats=("twin",))
+    return folder / "model.twin"
+
+
+@pytest.fixture
+def pack(exported_pack, tmp_path):
+    """The same in the folder of the test."""
+    return shutil.copy(exported_pack, tmp_path / "model.twin")
+
+
+@pytest.fixture(scope="session")
+def points(curve):
+    """20 points from a site where everything is higher."""
+    return curve[0][100:], curve[1][100:] + 2

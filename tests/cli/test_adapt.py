@@ -1,7 +1,5 @@
 """``twinedge adapt`` and ``--store``: points measured on site, for a pack or into a store."""
 
-import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,30 +15,11 @@ from twinedge.runtime.loading import load
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 
-@pytest.fixture(scope="module")
-def exported(tiny_run, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exported") / "out"
-    export(tiny_run, folder, anchors=8, formats=("twin",))
-    return folder / "model.twin"
-
-
-@pytest.fixture
-def pack(exported, tmp_path):
-    """A pack with intervals, in the folder of the test."""
-    return shutil.copy(exported, tmp_path / "model.twin")
-
-
 def write(path, X, y):
     rows = np.column_stack([X, y])
     header = "angle,offset,idle,level"
     np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=header, comments="")
     return path
-
-
-@pytest.fixture(scope="module")
-def points(curve):
-    """20 points from a site where everything is higher."""
-    return curve[0][100:], curve[1][100:] + 2
 
 
 @pytest.fixture
@@ -132,7 +111,7 @@ def test_points_keep_their_times(cli, refused, pack, points, tmp_path):
     refused(*table("1", "2")[:-1], "when", says=["log.csv", "'when'"])
 
 
-def test_a_pack_that_knows_the_points_is_written(cli, pack, site, adapted, curve, tmp_path):
+def test_an_adapted_pack_is_written(cli, pack, site, adapted, curve, tmp_path):
     before = pack.read_bytes()
     answer = cli("adapt", pack, site, "-o", "adapted.twin", "--json")
     assert "adapted.twin shifts all predictions alike" in answer.err
@@ -181,10 +160,10 @@ def test_a_table_is_predicted_with_what_a_store_holds(
         *("predict", pack, curve_csv, "--store", "site.store", "--json", "--backend", backend)
     )
     assert (answer.code, answer.err) == (0, "")
-    said = adapted.predict_all(curve[0])
-    np.testing.assert_array_equal(answer.json["prediction"], said.mean)
+    found = adapted.predict_all(curve[0])
+    np.testing.assert_array_equal(answer.json["prediction"], found.mean)
     for name in ("spread", "scale", "low", "high"):
-        np.testing.assert_array_equal(answer.json[name], getattr(said, name))
+        np.testing.assert_array_equal(answer.json[name], getattr(found, name))
     without = cli("predict", pack, curve_csv, "--json").json
     assert without["prediction"] != answer.json["prediction"]
 
@@ -232,8 +211,8 @@ def test_lines_are_learnt_into_a_store(cli, pack, points, tmp_path):
     assert answers[-1].startswith("error: ")
     device = load(pack, store=tmp_path / "lines.store")
     assert device.learnt == 20
-    said = device.predict_all(points[0][:1])
-    assert answers[20].startswith(f"{said.mean[0]:.7g},{said.spread[0]:.7g},")
+    found = device.predict_all(points[0][:1])
+    assert answers[20].startswith(f"{found.mean[0]:.7g},{found.spread[0]:.7g},")
     # A table learns the same points.
     write(tmp_path / "site.csv", *points)
     cli("adapt", pack, "site.csv", "--store", "table.store")
@@ -253,8 +232,10 @@ def test_further_columns_and_another_order_do_not_matter(cli, pack, points, tmp_
     assert (tmp_path / "a.store").read_bytes() == (tmp_path / "b.store").read_bytes()
 
 
-def test_missing_features_are_filled_in_where_the_pack_has_values(cli, pack, tmp_path, exported):
-    whole = read_pack(exported.read_bytes())
+def test_missing_features_are_filled_in_where_the_pack_has_values(
+    cli, pack, tmp_path, exported_pack
+):
+    whole = read_pack(exported_pack.read_bytes())
     fill = np.array([-32768, 100, -32768], np.int16)
     pack.write_bytes(write_pack(replace(whole, domain=replace(whole.domain, fill=fill))))
     (tmp_path / "site.csv").write_text("angle,offset,idle,level\n0.5,,-20,60\n0.1,6,-20,55\n")
@@ -267,19 +248,19 @@ def test_missing_features_are_filled_in_where_the_pack_has_values(cli, pack, tmp
     assert cli("adapt", pack, "site.csv", "-o", "a.twin", "--quiet").err == ""
 
 
-def test_entries_that_were_lost_are_told(cli, pack, site, curve_csv, tmp_path):
+def test_entries_that_were_lost_are_reported(cli, pack, site, curve_csv, tmp_path):
     store = tmp_path / "site.store"
     cli("adapt", pack, site, "--store", store)
     content = bytearray(store.read_bytes())
     content[36 * 5 + 9] ^= 1
     store.write_bytes(content)
-    told = f"{store}: 1 entry cannot be read: damaged, or cut short\n"
-    assert cli("predict", pack, curve_csv, "--store", store).err == told
+    message = f"{store}: 1 entry cannot be read: damaged, or cut short\n"
+    assert cli("predict", pack, curve_csv, "--store", store).err == message
     assert cli("predict", pack, curve_csv, "--store", store, "--quiet").err == ""
     content[36 * 6 + 9] ^= 1
     store.write_bytes(content)
     answer = cli("adapt", pack, site, "--store", store, "--json")
-    assert answer.err == told.replace("1 entry", "2 entries")
+    assert answer.err == message.replace("1 entry", "2 entries")
     # The lost points were learnt again.
     assert (answer.json["learnt"], answer.json["points"]) == (2, 20)
     assert cli("predict", pack, curve_csv, "--store", store).err == ""  # they were cleared away
@@ -288,18 +269,14 @@ def test_entries_that_were_lost_are_told(cli, pack, site, curve_csv, tmp_path):
 # Refusals.
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
+def test_one_thing_is_to_be_written(refused, pack, site):
+    for options, says in (
         ([], ["name what to write", "-o", "--store"]),
         (["-o", "a.twin", "--store", "a.store"], ["name what to write"]),
         (["--store"], ["--store"]),
         (["--store", "a.store", "--backend", "numpy"], ["--backend"]),
-    ],
-    ids=["none", "both", "no file", "an option of others"],
-)
-def test_one_thing_is_to_be_written(refused, pack, site, options, says):
-    refused("adapt", pack, site, *options, says=says)
+    ):
+        refused("adapt", pack, site, *options, says=says)
 
 
 BAD_TABLES = {
@@ -323,32 +300,34 @@ BAD_TABLES = {
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
-@pytest.mark.parametrize("how", [("-o", "a.twin"), ("--store", "a.store")], ids=["pack", "store"])
-def test_a_table_that_does_not_do_is_refused_and_nothing_written(
-    refused, pack, tmp_path, name, how
-):
+def test_a_table_that_does_not_do_is_refused_and_nothing_written(refused, pack, tmp_path, name):
     text, says = BAD_TABLES[name]
     if text is not None:
         (tmp_path / "bad.csv").write_text(text)
-    refused("adapt", pack, "bad.csv", *how, says=says)
+    for how in (("-o", "a.twin"), ("--store", "a.store")):
+        refused("adapt", pack, "bad.csv", *how, says=says)
 
 
-@pytest.mark.parametrize("how", [("-o", "a.twin"), ("--store", "a.store")], ids=["pack", "store"])
-def test_a_pack_that_does_not_do_is_refused(refused, pack, exported, tiny_run, site, tmp_path, how):
-    refused("adapt", "nowhere.twin", site, *how, says=["nowhere.twin"])
-    refused("adapt", tiny_run, site, *how, says=[f"{tiny_run} is a run, and adapt reads a pack"])
+def test_a_pack_that_does_not_do_is_refused(refused, exported_pack, tiny_run, site, tmp_path):
+    def is_refused(pack, says):
+        refused("adapt", pack, site, "--store", "a.store", says=[says])
+
+    is_refused("nowhere.twin", "nowhere.twin")
+    is_refused(tiny_run, f"{tiny_run} is a run, and adapt reads a pack")
     (tmp_path / "model.onnx").write_bytes(b"x")
-    refused("adapt", "model.onnx", site, *how, says=["model.onnx: only a .twin pack can learn"])
-    content = bytearray(exported.read_bytes())
+    is_refused("model.onnx", "model.onnx: only a .twin pack can learn")
+    content = bytearray(exported_pack.read_bytes())
     content[200] ^= 1
     (tmp_path / "bad.twin").write_bytes(content)
-    refused("adapt", "bad.twin", site, *how, says=["bad.twin"])
+    is_refused("bad.twin", "bad.twin")
     export(tiny_run, tmp_path / "bare", anchors=8, formats=("twin",), intervals=False)
-    refused("adapt", tmp_path / "bare" / "model.twin", site, *how, says=["no intervals"])
+    is_refused(tmp_path / "bare" / "model.twin", "no intervals")
 
 
-def test_a_pack_that_predicts_from_neighbors_learns_as_well(cli, pack, exported, site, tmp_path):
-    pack.write_bytes(write_pack(replace(read_pack(exported.read_bytes()), neighbors=3)))
+def test_a_pack_that_predicts_from_neighbors_learns_as_well(
+    cli, pack, exported_pack, site, tmp_path
+):
+    pack.write_bytes(write_pack(replace(read_pack(exported_pack.read_bytes()), neighbors=3)))
     assert cli("adapt", pack, site, "--store", "a.store").code == 0
     assert cli("adapt", pack, site, "-o", "a.twin").code == 0
     assert read_pack((tmp_path / "a.twin").read_bytes()).neighbors == 3
@@ -356,10 +335,10 @@ def test_a_pack_that_predicts_from_neighbors_learns_as_well(cli, pack, exported,
 
 @pytest.mark.parametrize("command", ["adapt", "predict"])
 def test_a_file_that_is_no_store_of_this_pack_is_refused_and_left_alone(
-    refused, pack, exported, site, tmp_path, command
+    refused, pack, exported_pack, site, tmp_path, command
 ):
     refused(command, pack, site, "--store", site, says=["site.csv is not a store"])
-    other = replace(read_pack(exported.read_bytes()), schema=2)
+    other = replace(read_pack(exported_pack.read_bytes()), schema=2)
     (tmp_path / "other.twin").write_bytes(write_pack(other))
     load(tmp_path / "other.twin", store=tmp_path / "other.store").learn([[0.5, 6, -20]], [55])
     refused(command, pack, site, "--store", "other.store", says=["points of another model"])
@@ -395,30 +374,11 @@ def test_a_full_store_is_refused_and_stays(cli, refused, pack, points, tmp_path)
     assert cli("adapt", pack, "few.csv", "--store", "a.store", "--json").json["points"] == 1024
 
 
-def test_stores_are_for_packs(refused, tiny_run, pack, site, exported, tmp_path):
+def test_stores_are_for_packs(refused, tiny_run, pack, site, exported_pack, tmp_path):
     refused("predict", tiny_run, site, "--store", "a.store", says=["exported files, not a run"])
-    bare = read_pack(exported.read_bytes())
+    bare = read_pack(exported_pack.read_bytes())
     twins = tuple(replace(twin, bias=0, difficulty=None) for twin in bare.twins)
     bare = replace(bare, twins=twins, intervals=None, domain=None)
     (tmp_path / "bare.twin").write_bytes(write_pack(bare))
     (tmp_path / "a.store").write_bytes(b"")
     refused("predict", "bare.twin", site, "--store", "a.store", says=["no intervals"])
-
-
-def test_the_help_says_what_there_is(cli):
-    answer = cli("adapt", "--help")
-    assert answer.code == 0
-    for word in ("MODEL.twin", "SITE.csv", "--output", "-o", "--store", "--json", "--quiet"):
-        assert word in answer.out
-    assert "--store" in cli("predict", "--help").out
-    assert "--group" in cli("train", "--help").out
-
-
-def test_json_is_one_object_even_where_a_store_was_damaged(cli, pack, site, tmp_path):
-    cli("adapt", pack, site, "--store", "site.store")
-    content = bytearray((tmp_path / "site.store").read_bytes())
-    content[36 * 5 + 9] ^= 1
-    (tmp_path / "site.store").write_bytes(content)
-    answer = cli("adapt", pack, site, "--store", "site.store", "--json", "--quiet")
-    assert json.loads(answer.out)["points"] == 20
-    assert answer.err == ""

@@ -1,6 +1,5 @@
 """``twinedge anchors``: how many anchors are enough, as users see it."""
 
-import shutil
 import sys
 from dataclasses import replace
 
@@ -130,12 +129,6 @@ def test_a_person_reads_a_table_and_a_plot(cli, tiny_run):
     assert plot.splitlines()[-2].split() == ["anchors", "1", "4", "16"]
 
 
-def test_the_same_seed_prints_the_same(cli, tiny_run):
-    command = ("anchors", tiny_run, "--methods", "random,medoids", "--json", "--seed")
-    assert cli(*command, 1) == cli(*command, 1)
-    assert cli(*command, 1).json["points"] != cli(*command, 2).json["points"]
-
-
 def test_several_twins_share_the_anchors(cli, four_twins, tiny_run, tmp_path):
     run = load_run(tiny_run)
     replace(run, model=four_twins).save(tmp_path / "four")
@@ -209,17 +202,6 @@ BAD = {
 @pytest.mark.parametrize(("options", "says"), BAD.items(), ids=BAD)
 def test_bad_values(refused, tiny_run, options, says):
     refused("anchors", tiny_run, *options.split(), says=says)
-
-
-def test_a_run_that_is_not_there(refused, tmp_path):
-    refused("anchors", "none", says=["none does not exist", "twinedge train"])
-    refused("anchors", says=["Missing argument 'RUN'"])
-
-
-def test_a_damaged_run(refused, tiny_run, tmp_path):
-    shutil.copytree(tiny_run, tmp_path / "run")
-    (tmp_path / "run" / "points.npz").write_bytes(b"")
-    refused("anchors", "run", says=["points.npz", "damaged"])
 
 
 def test_a_run_without_validation_points(refused, tiny_run, tmp_path):

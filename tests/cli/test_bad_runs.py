@@ -53,13 +53,15 @@ def test_a_record_with_a_hole(refused, run, curve_csv, key):
     refused("predict", run, curve_csv, says=[str(run), key])
 
 
-def test_a_truncated_file(refused, run, curve_csv, name="points.npz"):
+def test_a_truncated_file(refused, run, curve_csv):
+    name = "points.npz"
     whole = (run / name).read_bytes()
     for length in (0, len(whole) // 2, len(whole) - 1):
         (run / name).write_bytes(whole[:length])
         refused("predict", run, curve_csv, says=[name, "damaged", "train"])
 
 
-def test_a_missing_file(refused, run, curve_csv, name="points.npz"):
+def test_a_missing_file(refused, run, curve_csv):
+    name = "points.npz"
     (run / name).unlink()
     refused("evaluate", run, curve_csv, says=[name, "missing"])

@@ -163,15 +163,3 @@ def test_with_no_run_the_line_says_what_to_type(refused, tmp_path):
 )
 def test_wrong_words_are_refused_in_one_line(refused, folder, arguments, says):
     refused("export", *arguments, "--quiet", says=says)
-
-
-def test_a_place_that_holds_something_else_is_refused(refused, folder):
-    (folder / "notes").mkdir()
-    (folder / "notes" / "letter.txt").write_text("dear")
-    refused("export", "runs/level", "-o", "notes", says=["notes", "not an export"])
-
-
-def test_a_damaged_run_is_refused(refused, folder):
-    points = folder / "runs" / "level" / "points.npz"
-    points.write_bytes(points.read_bytes()[:-1])
-    refused("export", "runs/level", says=["points.npz", "damaged"])

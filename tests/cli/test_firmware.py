@@ -202,22 +202,11 @@ def test_a_table_of_other_columns(refused, files, tmp_path):
     refused("firmware", "run", "-b", BOARD, "model.twin", "data.csv", says=says)
 
 
-def test_no_such_table(refused, files):
-    refused("firmware", "run", "-b", BOARD, "model.twin", "no.csv", says=("no.csv",))
-
-
-def test_a_number_of_rows_that_is_none(refused, files):
-    arguments = ("firmware", "run", "-b", BOARD, "model.twin", "data.csv", "--rows", "0")
-    refused(*arguments, says=("--rows", "0"))
-
-
 @pytest.mark.parametrize(
     ("board", "packages"),
     [
         (BOARD, ("gcc-arm-none-eabi", "qemu-system-arm")),
         ("uno", ("gcc-avr", "avr-libc")),
-        ("riscv32-virt", ("gcc-riscv64-unknown-elf", "qemu-system-misc")),
-        ("linux-armhf", ("gcc-arm-linux-gnueabihf", "qemu-user")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

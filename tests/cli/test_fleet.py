@@ -99,14 +99,6 @@ def test_no_name_reaches_the_terminal_as_it_is(cli, stores, fleet_pack):
     assert "<script>alert('1')&?[31m?" in answer.out
 
 
-@pytest.mark.parametrize("by", ["off", "drift", "interval"])
-def test_rankings_differ(cli, stores, fleet_pack, by):
-    answer = cli("fleet", stores, "--pack", fleet_pack, "--by", by, "--json").json
-    key = {"off": "off_by_at_least", "drift": "chance_drift", "interval": "chance_adapted"}[by]
-    values = [one[key] for one in answer["ranking"]]
-    assert values == sorted(values, reverse=by == "off")
-
-
 def test_times_are_dates_and_damage_is_counted(cli, stores, fleet_pack):
     answer = cli("fleet", stores / "well-1.store", "--pack", fleet_pack)
     assert "2023-12-03" in answer.out

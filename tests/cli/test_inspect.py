@@ -136,8 +136,8 @@ def test_names_and_metadata_are_shown_on_one_line_each(cli, pack_file):
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
-@pytest.mark.parametrize("length", [48 + 12 * 7, 700, 943])
-def test_a_truncated_file_shows_its_header_and_is_refused(cli, pack_file, golden, more, length):
+def test_a_truncated_file_shows_its_header_and_is_refused(cli, pack_file, golden, more):
+    length = 700
     pack_file(data=golden["odd-silu"][:length])
     answer = cli("inspect", "model.twin", *more)
     assert answer.code == 2

@@ -130,7 +130,7 @@ def test_stopped_between_folds_and_final_round(
         pytest.param(
             "twinedge.scoring.calibration.CalibrationRows.calibrated", marks=pytest.mark.slow
         ),
-        "twinedge.evaluation.comparison.rival_predictions",
+        "twinedge.evaluation.rivals.rival_predictions",
     ],
 )
 def test_stopped_while_the_networks_are_scored(moment, cli, curve_csv, loud, tmp_path, monkeypatch):

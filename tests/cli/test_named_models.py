@@ -33,17 +33,13 @@ def out(exported, tmp_path):
         "budget show {} -b uno --json",
         "adapt {} {table} -o new.twin --json",
         "calibrate {} {table} -o new.twin --json",
-        "report {} --data {table} --format md -o a.md --json",
     ],
 )
 def test_the_folder_of_an_export_means_its_pack(cli, out, curve_csv, command):
-    said = [cli(*command.format(name, table=curve_csv).split()) for name in (out, "out/model.twin")]
-    of_folder, of_pack = (one.json for one in said)
-    assert [one.code for one in said] == [0, 0]
-    same = ("file", "model", "bytes") if command.startswith("report") else ()
-    assert {key: value for key, value in of_folder.items() if key not in same} == {
-        key: value for key, value in of_pack.items() if key not in same
-    }
+    of_folder, of_pack = (
+        cli(*command.format(name, table=curve_csv).split()).json for name in (out, "out/model.twin")
+    )
+    assert of_folder == of_pack
 
 
 def test_a_backend_reads_its_own_file_of_an_export(cli, refused, out, curve_csv):

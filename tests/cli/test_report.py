@@ -1,7 +1,6 @@
 """``twinedge report``: files, what it prints, and what it refuses."""
 
 import csv
-import shutil
 import sys
 from dataclasses import replace
 
@@ -97,17 +96,6 @@ def test_bad_values(refused, tiny_run, line, says):
     refused("report", tiny_run, "--quick", *line.split(), says=says)
 
 
-def test_a_run_that_is_not_there(refused):
-    refused("report", "none", says=["none does not exist", "twinedge train"])
-    refused("report", says=["Missing argument 'MODEL...'"])
-
-
-def test_a_damaged_run(refused, tiny_run, tmp_path):
-    shutil.copytree(tiny_run, tmp_path / "run")
-    (tmp_path / "run" / "points.npz").write_bytes(b"")
-    refused("report", "run", says=["points.npz", "damaged"])
-
-
 def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
     run = load_run(tiny_run)
     X, y = run.validation
@@ -177,11 +165,9 @@ def test_models_side_by_side(cli, tiny_run, tmp_path):
 
 
 def test_without_trying(cli, tiny_run, tmp_path):
-    found = cli("report", tiny_run, *QUICK, "--no-try", "--json").json
+    assert cli("report", tiny_run, *QUICK, "--no-try").code == 0
     text = (tmp_path / "report.html").read_text("utf-8")
     assert 'id="trial"' not in text
-    with_it = cli("report", tiny_run, *QUICK, "-o", "with.html", "--json").json
-    assert with_it["bytes"] > found["bytes"] + 20_000
 
 
 def test_packs_that_cannot_be_judged(refused, cli, tiny_run, stones_export, measured, tmp_path):

@@ -2,37 +2,17 @@
 
 import csv
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from twinedge import export
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.journal_file import Journal, read_journal_file
 from twinedge.runtime.loading import load
-from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Points, owner_of, stamp_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
-
-
-@pytest.fixture(scope="module")
-def exported(tiny_run, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("exported") / "out"
-    export(tiny_run, folder, anchors=8, formats=("twin",))
-    return folder / "model.twin"
-
-
-@pytest.fixture
-def pack(exported, tmp_path):
-    """A pack with intervals, in the folder of the test."""
-    return shutil.copy(exported, tmp_path / "model.twin")
-
-
-@pytest.fixture(scope="module")
-def points(curve):
-    """20 points from a site where everything is higher."""
-    return curve[0][100:], curve[1][100:] + 2
 
 
 @pytest.fixture
@@ -60,8 +40,7 @@ def dumped(path, pack, points, program, erased):
     with Journal(path) as journal:
         journal.lay_out(owner_of(whole.schema, slot), size, 40, stamp_of(data))
         head = journal.content.head._replace(slot=slot)
-        object.__setattr__(journal.content, "head", head)
-        object.__setattr__(journal.content, "block", 64 * slot)
+        journal.content = replace(journal.content, head=head, block=64 * slot)
         journal.add(device.points.to_records())
     content = path.read_bytes()
     used = 64 * slot
@@ -153,8 +132,7 @@ def test_the_latest_points_are_listed_unless_all_are_wanted(cli, pack, points, t
     assert len(cli("store", "show", "site.store", "--json").json["list"]) == 40
 
 
-@pytest.mark.parametrize("program", [1, 16, 256])
-@pytest.mark.parametrize("erased", [b"\xff", b"\0"])
+@pytest.mark.parametrize(("program", "erased"), [(1, b"\0"), (256, b"\xff")])
 def test_a_dump_of_a_microcontroller_is_read_like_a_file(
     cli, pack, points, tmp_path, learnt, program, erased
 ):
@@ -192,15 +170,13 @@ def test_damage_is_named_and_what_is_sound_is_shown(cli, pack, learnt):
 
 def test_what_is_no_store_of_the_model_is_refused(refused, pack, learnt, tmp_path):
     path = learnt("site.store", slice(2))
-    other = tmp_path / "other.twin"
     whole = read_pack(pack.read_bytes())
-    other.write_bytes(write_pack(type(whole)(**{**vars(whole), "schema": 5})))
-    bare = {"intervals": None, "domain": None, "schema": None}
-    twins = tuple(type(one)(**{**vars(one), "bias": 0, "difficulty": None}) for one in whole.twins)
-    bare = type(whole)(**{**vars(whole), **bare, "twins": twins})
+    (tmp_path / "other.twin").write_bytes(write_pack(replace(whole, schema=5)))
+    twins = tuple(replace(one, bias=0, difficulty=None) for one in whole.twins)
+    bare = replace(whole, twins=twins, intervals=None, domain=None, schema=None)
     (tmp_path / "bare.twin").write_bytes(write_pack(bare))
     show = ("store", "show")
-    refused(*show, path, "--pack", other, says=["points of another model"])
+    refused(*show, path, "--pack", "other.twin", says=["points of another model"])
     refused(*show, path, "--pack", "bare.twin", says=["no intervals"])
     refused(*show, path, "--pack", "model.onnx", says=["only a .twin pack"])
     refused(*show, pack, says=["is not a store of twinedge"])
@@ -244,7 +220,7 @@ def test_without_a_pack_columns_are_numbered(cli, learnt, tmp_path):
     assert table_of(tmp_path / "p.csv")[0] == ["x0", "x1", "x2", "y", "device"]
 
 
-def test_a_glitch_is_left_out_unless_it_is_asked_for(cli, pack, learnt, points, tmp_path):
+def test_a_glitch_is_left_out_unless_it_is_wanted(cli, pack, learnt, points, tmp_path):
     learnt("north.store", slice(6))
     device = load(pack, store=tmp_path / "north.store")
     device.learn(points[0][6:7], [-999.0])
@@ -309,10 +285,7 @@ def test_an_export_that_cannot_be_is_refused(refused, pack, learnt, tmp_path):
     [
         (["--all"], []),
         (["--keep", 2], [4, 5]),
-        (["--keep", 0], []),
-        (["--keep", 99], [0, 1, 2, 3, 4, 5]),
         (["--first", 1, "--last", 3], [0, 4, 5]),
-        (["--number", 2], [0, 1, 3, 4, 5]),
         (["--number", 2, "--number", 5], [0, 1, 3, 4]),
         (["--before", 300], [0, 3, 4, 5]),
         (["--before", "1970-01-01T00:05:01Z"], [0, 4, 5]),
@@ -340,23 +313,22 @@ def test_a_dump_may_forget_and_goes_back_as_it_came(cli, pack, points, tmp_path)
     assert load(pack, store=path).learnt == 5
 
 
-FORGET = {
-    "nothing": ([], ["say which points"]),
-    "two": (["--all", "--keep", 3], ["say which points"]),
-    "one end": (["--first", 3], ["--first and --last belong together"]),
-    "the wrong way round": (["--first", 3, "--last", 2], ["3 is after 2"]),
-    "no such point": (["--number", 2, "--number", 77], ["has no point 77"]),
-    "no time": (["--before", "soon"], ["--before soon", "not a time"]),
-    "a broken number": (["--before", "1.5"], ["--before 1.5"]),
-    "negative": (["--keep", -1], ["--keep"]),
-}
+FORGET = [
+    ([], ["say which points"]),
+    (["--all", "--keep", 3], ["say which points"]),
+    (["--first", 3], ["--first and --last belong together"]),
+    (["--first", 3, "--last", 2], ["3 is after 2"]),
+    (["--number", 2, "--number", 77], ["has no point 77"]),
+    (["--before", "soon"], ["--before soon", "not a time"]),
+    (["--before", "1.5"], ["--before 1.5"]),
+    (["--keep", -1], ["--keep"]),
+]
 
 
-@pytest.mark.parametrize("name", FORGET)
-def test_what_does_not_say_which_points_is_refused(refused, learnt, name):
+def test_what_does_not_say_which_points_is_refused(refused, learnt):
     path = learnt("site.store", slice(6))
-    how, says = FORGET[name]
-    refused("store", "forget", path, *how, says=says)
+    for how, says in FORGET:
+        refused("store", "forget", path, *how, says=says)
 
 
 def test_only_what_is_there_can_be_forgotten(refused, pack, learnt):
@@ -388,13 +360,15 @@ def test_stores_are_merged(cli, pack, learnt, points, tmp_path):
     np.testing.assert_array_equal(merged.y, points[1][[6, 7, 3, 4]].astype(np.float32))
 
 
-def test_points_that_different_packs_scored_are_scored_again(cli, pack, exported, learnt, tmp_path):
+def test_points_that_different_packs_scored_are_scored_again(
+    cli, pack, exported_pack, learnt, tmp_path
+):
     learnt("a.store", slice(3))
-    whole = read_pack(exported.read_bytes())
-    pack.write_bytes(write_pack(type(whole)(**{**vars(whole), "metadata": {}})))
+    whole = read_pack(exported_pack.read_bytes())
+    pack.write_bytes(write_pack(replace(whole, metadata={})))
     learnt("b.store", slice(3, 5))
     cli("store", "merge", "a.store", "b.store", "-o", "all.store")
-    for path in (pack, exported):
+    for path in (pack, exported_pack):
         device, right = load(path, store=tmp_path / "all.store"), load(path)
         right.learn(device.points.X, device.points.y)
         assert device.learnt == 5
@@ -420,25 +394,3 @@ def test_a_merge_that_cannot_be_is_refused(refused, learnt, tmp_path):
     refused("store", "merge", "new.bin", "-o", "b.store", says=["there are no points"])
     refused("store", "merge", path, "-o", "no/where", says=["no folder"])
     refused("store", "merge", path, "nowhere", "-o", "b.store", says=["nowhere does not exist"])
-
-
-# Help.
-
-
-def test_the_help_has_examples(cli):
-    assert "store show site.store --pack out/model.twin" in cli("store").out
-    for name in ("show", "export", "forget", "merge"):
-        answer = cli("store", name, "--help")
-        assert answer.code == 0
-        assert f"twinedge store {name} " in answer.out.partition("Examples:")[2]
-        assert "--json" in answer.out
-    assert "store" in cli("--help").out
-
-
-def test_what_the_numpy_backend_says_is_what_is_shown(pack, learnt):
-    path = learnt("site.store")
-    found = load(pack).summarise(path)
-    other = load(pack, "numpy").summarise(path)
-    assert isinstance(load(pack, "numpy").evaluator, Reference)
-    np.testing.assert_array_equal(found.errors.adapted, other.errors.adapted)
-    assert found.facts == other.facts

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import twinedge
-
 FULL = Path("/dev/full")  # a disk with no room left
 
 
@@ -41,12 +39,7 @@ def closed_pipe():
     os.close(writer)
 
 
-def test_version(run):
-    done = run("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{twinedge.__version__}\n", "")
-
-
-def test_training_says_its_result_and_nothing_else(run, curve_csv, trained, loud):
+def test_training_prints_its_result_and_nothing_else(run, curve_csv, trained, loud):
     done = run("train", curve_csv, "--target", "level", "-o", "run", "--json", *loud)
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["rmse_test"] == trained[1]["rmse_test"]
@@ -69,7 +62,7 @@ def test_a_reader_may_leave_early(run, tiny_run, curve_csv, tmp_path):
     assert done.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", ["", "data list", "data list --json", "--version"])
+@pytest.mark.parametrize("arguments", ["", "data list --json"])
 def test_a_reader_may_be_gone_already(run, closed_pipe, arguments):
     done = run(*arguments.split(), stdout=closed_pipe)
     assert (done.returncode, done.stderr) == (0, "")
@@ -93,8 +86,8 @@ def test_without_tensorflow_the_line_says_how_to_get_it(run_without_tensorflow, 
     done = run_without_tensorflow("train", "--dataset", "tf", "-o", tmp_path / "run")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    said = "twinedge: tensorflow is not installed: pip install 'twinedge[train]'"
-    assert done.stderr.startswith(said)
+    message = "twinedge: tensorflow is not installed: pip install 'twinedge[train]'"
+    assert done.stderr.startswith(message)
     assert not list(tmp_path.iterdir())
 
 

@@ -13,7 +13,8 @@ from twinedge.cli import main
 from twinedge.cli.output import print_record
 from twinedge.cli.train import with_reasons
 from twinedge.data import read_table, split_rows
-from twinedge.evaluation.comparison import rival_predictions, standing_beside
+from twinedge.evaluation.comparison import standing_beside
+from twinedge.evaluation.rivals import rival_predictions
 from twinedge.run_folder import load_run
 
 

@@ -9,7 +9,8 @@ import pytest
 
 import twinedge
 from twinedge.cli import main
-from twinedge.evaluation.comparison import fit_linear, rival_predictions, standing_beside
+from twinedge.evaluation.comparison import standing_beside
+from twinedge.evaluation.rivals import fit_linear, rival_predictions
 from twinedge.run_folder import load_run
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")

@@ -38,7 +38,7 @@ def test_waves_are_those_of_the_phases(seconds):
     assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) < 1e-7
 
 
-@pytest.mark.parametrize("cycle", CYCLES)
+@pytest.mark.parametrize("cycle", ["day", "week", pytest.param("year", marks=pytest.mark.slow)])
 def test_every_second_of_a_cycle_is_right_and_a_float32(cycle):
     length, start = CYCLES[cycle]
     k = 2 * list(CYCLES).index(cycle)
