@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.output import print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
+from twinedge.wording import listed, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from twinedge.encoding.encoder import Kind
     from twinedge.pack.describe import Checksum, Description
@@ -26,7 +27,6 @@ def inspect(file: Path, as_json: bool) -> None:
     damaged file is refused, after printing what its checksums confirm.
     """
     from twinedge.pack.describe import describe
-    from twinedge.wording import shown
 
     try:
         data = file.read_bytes()
@@ -88,42 +88,32 @@ def _print(file: str, found: "Description") -> None:
 
     print_record({"file": file, "bytes": found.length, **_summary(found)})
     if found.sections:
-        print_text("")
-        print_table(
+        _print_table(
             ("section", "offset", "size", "meaning"),
             [
-                (
-                    name_of(one.kind),
-                    str(one.offset),
-                    str(one.length),
-                    meaning_of(one),
-                )
+                (name_of(one.kind), one.offset, one.length, meaning_of(one))
                 for one in found.sections
             ],
         )
     if found.pack is None:
         return
-    print_text("")
-    print_table(
+    _print_table(
         ("feature or target", "offset", "gain", "least", "most", "anchors from", "to"),
         [(_safe(one.name), *(f"{value:.6g}" for value in one[1:])) for one in found.ranges],
     )
     _print_columns(found)
-    print_text("")
-    print_table(
+    _print_table(
         ("section", "part", "offset", "size", "padding", "holds"),
         [
-            (one.section, one.part, str(one.offset), str(one.size), str(one.padding), one.holds)
+            (one.section, one.part, one.offset, one.size, one.padding, one.holds)
             for one in found.pieces
         ],
     )
-    totals = uses(found.pieces)
-    print_text("")
-    print_table(
+    _print_table(
         ("use", "bytes", "%"),
         [
-            (use, str(size), f"{100 * size / found.length:.1f}")
-            for use, size in (totals | {"all": found.length}).items()
+            (use, size, f"{100 * size / found.length:.1f}")
+            for use, size in (uses(found.pieces) | {"all": found.length}).items()
         ],
     )
     if found.pack.metadata:
@@ -131,8 +121,13 @@ def _print(file: str, found: "Description") -> None:
         print_record({_safe(key): _safe(value) for key, value in _origin(found.pack.metadata)})
 
 
+def _print_table(header: "Sequence[str]", rows: "Iterable[Sequence[Any]]") -> None:
+    print_text("")
+    print_table(header, [[str(one) for one in row] for row in rows])
+
+
 def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
-    """Yield what metadata say, with the digest of the training rows in words."""
+    """Yield the entries of metadata, with the digest of the training rows in words."""
     from twinedge.provenance import DIGEST, TrainingRows
 
     for key, value in metadata.items():
@@ -156,8 +151,7 @@ def _print_columns(found: "Description") -> None:
     features = [one.name for one in found.ranges[:-1]]
     encoding = Encoding.of(found.pack.metadata.get("columns"), features)
     if not encoding.is_plain:
-        print_text("")
-        print_table(
+        _print_table(
             ("column", "features", "levels", "rare levels"),
             [
                 (_safe(name), *_described(kind))
@@ -169,7 +163,6 @@ def _print_columns(found: "Description") -> None:
 def _described(kind: "Kind") -> tuple[str, str, str]:
     """Return the number of features of a column, its levels or times, and its rare levels."""
     from twinedge.encoding.calendars import Calendar
-    from twinedge.wording import listed
 
     if isinstance(kind, Calendar):
         ends = " to ".join(kind.format(one) for one in (kind.first, kind.last))
