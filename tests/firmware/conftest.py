@@ -1,6 +1,7 @@
 """Fixtures for the tests of firmware_ref."""
 
 import runpy
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,6 +39,12 @@ def logs():
 
 
 @pytest.fixture(scope="session")
+def stores():
+    """Return what ``stores.py`` defines."""
+    return load(HERE / "stores.py")
+
+
+@pytest.fixture(scope="session")
 def cases():
     """Return what ``cases.py`` defines."""
     return load(HERE / "cases.py")
@@ -52,22 +59,38 @@ def make_replay(cases, packs, native, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def replay(make_replay):
-    """Three hundred queries of each pack."""
-    return make_replay(300)
-
-
-@pytest.fixture(scope="session")
-def short_replay(make_replay):
-    """A hundred."""
+    """A hundred queries of each pack."""
     return make_replay(100)
 
 
 @pytest.fixture(scope="session")
-def library(native, tmp_path_factory):
-    """The runtime with the portable kernel; test_kernels.py has the others."""
-    path = tmp_path_factory.mktemp("library") / "libtwin.so"
-    options = ("-O2", "-fPIC", "-shared", "-DTWIN_HOST=0", *native.EXTRA_OPTIONS)
-    return native.load(native.compile_c(path, *options))
+def short_replay(make_replay):
+    """Twenty, for emulators and sanitizers."""
+    return make_replay(20)
+
+
+@pytest.fixture(scope="session")
+def objects(native, tmp_path_factory):
+    """Compile the runtime with the portable kernel, once: ``objects(*options, compiler="gcc")``."""
+
+    @cache
+    def build(*options, compiler="gcc"):
+        folder, options = tmp_path_factory.mktemp("objects"), (*options, "-DTWIN_HOST=0", "-c")
+        return [
+            native.compile_c(folder / f"{path.stem}.o", *options, compiler=compiler, sources=[path])
+            for path in native.PORTABLE
+        ]
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def library(native, flash, stores, objects, tmp_path_factory):
+    """The runtime with the portable kernel, the memory of flash.c, and drive_watch.c."""
+    path, options = tmp_path_factory.mktemp("library") / "libtwin.so", native.SHARED
+    sources = [*objects(*options), *flash.SOURCES, HERE / "drive_watch.c"]
+    native.compile_c(path, *options, "-shared", "-DTWIN_HOST=0", sources=sources)
+    return native.load(path, flash.SIGNATURES, stores.SIGNATURES)
 
 
 @pytest.fixture(scope="session")
@@ -80,3 +103,10 @@ def open_pack(native, library):
 def small(packs, cases):
     """A pack with some of everything, in less than a kilobyte."""
     return cases.draw(packs, "some-of-everything")
+
+
+@pytest.fixture
+def uninstrumented(native):
+    """Skip a test that would notice that the library counts or checks."""
+    if native.EXTRA_OPTIONS:
+        pytest.skip("instrumented")

@@ -10,6 +10,11 @@ BLOCK = 16384  # most bytes of a block in flash.c
 PROGRAM_SIZES = tuple(2**i for i in range(9))
 # Kinds of memory: what erased bytes are, and the key of those that are encrypted.
 KINDS = {"erased to 255": (255, 0), "erased to 0": (0, 0), "encrypted": (255, 0xC0FFEE)}
+POINTER, WORD, SHORT = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16
+SIGNATURES = {
+    "flash_reset": (None, POINTER, POINTER, WORD, SHORT, WORD, WORD, WORD),
+    "flash_wear": (None, POINTER, WORD, ctypes.c_uint8, ctypes.c_uint),
+}
 
 
 class Flash(ctypes.Structure):
@@ -43,14 +48,6 @@ class Storage(ctypes.Structure):
         ("block_size", ctypes.c_uint32),
         ("program_size", ctypes.c_uint16),
     )
-
-
-def declare(library):
-    """Say what the functions of flash.c take and return."""
-    pointer, word, short = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16
-    library.flash_reset.restype = library.flash_wear.restype = None
-    library.flash_reset.argtypes = (pointer, pointer, word, short, word, word, word)
-    library.flash_wear.argtypes = (pointer, word, ctypes.c_uint8, ctypes.c_uint)
 
 
 def make(library, block_size, program_size, kind="erased to 255", seed=1):

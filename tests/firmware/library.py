@@ -14,8 +14,10 @@ from twinedge.pack import Reason
 FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
 SOURCES = sorted((FIRMWARE / "src").rglob("*.c"))
 HEADERS = sorted([*(FIRMWARE / "include").glob("*.h"), *(FIRMWARE / "src").rglob("*.h")])
+# Files of the runtime without the kernels of particular machines.
+PORTABLE = [path for path in SOURCES if path.parent.name == "src" or path.stem == "kernel_portable"]
 INCLUDES = [f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE / 'src'}"]
-SANITIZED = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+SANITIZED = ("-O0", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 WARNINGS = ["-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror"]
 
 
@@ -46,84 +48,17 @@ MISTAKES = (
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive
 
-# Replacements for the headers of x86-64: functions instead of instructions.
-SIMDE_H = """
-#pragma once
-#include <simde/x86/avx2.h>
-#include <simde/x86/avx512.h>
-
-/* What it lacks, number by number. */
-#define EACH(type, count, expression)                   \\
-    type x[count], y[count];                            \\
-    int i;                                              \\
-    simde_mm512_storeu_si512(x, a);                     \\
-    simde_mm512_storeu_si512(y, b);                     \\
-    for (i = 0; i < count; i++)                         \\
-        x[i] = (type)(expression);                      \\
-    return simde_mm512_loadu_si512(x);
-
-static __m512i shift_each(__m512i a, __m512i b) {
-    EACH(int32_t, 16, x[i] >> (y[i] < 31 ? y[i] : 31))
-}
-static __m512i high_products(__m512i a, __m512i b) {
-    EACH(uint16_t, 32, (uint32_t)x[i] * y[i] >> 16)
-}
-static __m512i shift_some(__m512i a, uint32_t which, __m512i b, unsigned by) {
-    EACH(uint16_t, 32, which >> i & 1 ? y[i] << by : x[i])
-}
-static __m512i gather(__m512i a, unsigned which, __m512i b, const int32_t *from) {
-    EACH(int32_t, 16, which >> i & 1 ? from[y[i]] : x[i])
-}
-static __m512i widen(__m256i from) {
-    uint16_t narrow[32];
-    __m512i a, b;
-    simde_mm256_storeu_si256(narrow, from);
-    a = b = simde_mm512_loadu_si512(narrow);
-    EACH(uint32_t, 16, narrow[i])
-}
-#define _mm512_sra_epi32(a, by) shift_each(a, simde_mm512_set1_epi32(_mm_cvtsi128_si32(by)))
-#define _mm512_srav_epi32 shift_each
-#define _mm512_mulhi_epu16 high_products
-#define _mm512_mask_slli_epi16 shift_some
-#define _mm512_mask_i32gather_epi32(a, which, n, from, size) gather(a, which, n, from)
-#define _mm512_cvtepu16_epi32 widen
-#define _mm256_dpwssd_avx_epi32(a, x, y) simde_mm256_add_epi32(a, simde_mm256_madd_epi16(x, y))
-
-/* Tiles: here of one thread, and always whole. */
-typedef union tile {
-    uint8_t byte[16][64];
-    int32_t number[16][16];
-} tile;
-static tile tiles[8];
-static void multiply_tiles(tile *sum, const tile *a, const tile *b, int is_unsigned) {
-    int m, n, k;
-    for (m = 0; m < 16; m++)
-        for (n = 0; n < 16; n++)
-            for (k = 0; k < 64; k++) {
-                int right = b->byte[k / 4][4 * n + k % 4];
-                if (!is_unsigned)
-                    right = (int8_t)right;
-                sum->number[m][n] += (int8_t)a->byte[m][k] * right;
-            }
-}
-static void move_tile(char *to, size_t ahead, const char *from, size_t behind) {
-    int m;
-    for (m = 0; m < 16; m++)
-        memcpy(to + m * ahead, from + m * behind, 64);
-}
-#define _tile_loadconfig(at) ((void)(at))
-#define _tile_release() ((void)0)
-#define _tile_zero(n) memset(&tiles[n], 0, sizeof(tile))
-#define _tile_loadd(n, from, stride) move_tile((char *)&tiles[n], 64, (const char *)(from), stride)
-#define _tile_stored(n, to, stride) move_tile((char *)(to), stride, (const char *)&tiles[n], 64)
-#define _tile_dpbsud(c, a, b) multiply_tiles(&tiles[c], &tiles[a], &tiles[b], 1)
-#define _tile_dpbssd(c, a, b) multiply_tiles(&tiles[c], &tiles[a], &tiles[b], 0)
-"""
+# Options for the kernels of x86-64 with a function for each instruction, on any machine.
+EMULATED_X86 = (
+    *("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED", "-w"),
+    f"-isystem{Path(__file__).parent / 'emulated_x86'}",
+)
 
 # Options for a library that checks its memory or counts its branches: test_sanitizers.py and
 # firmware_ref/test/coverage.py run these tests again with them.
 EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
 CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more if memory ends with the scratch
+SHARED = ("-O2", "-fPIC", "-ffunction-sections", *EXTRA_OPTIONS)  # options of most libraries here
 
 
 def attempt(*command, **options):
@@ -238,8 +173,8 @@ def configured(path):
     return {name.partition("_v")[0]: name for name in names if "_v" in name}
 
 
-def load(path):
-    """Load the library and say what its functions take and return."""
+def load(path, *more):
+    """Load the library and declare its functions, and more of them."""
     library = ctypes.CDLL(str(path))
     for called, name in configured(path).items():
         setattr(library, called, getattr(library, name))
@@ -265,11 +200,17 @@ def load(path):
         "twin_target": (ctypes.c_float, model, ctypes.c_int32),
         "twin_text": (ctypes.c_char_p, ctypes.c_int),
     }
+    for table in (signatures, *more):
+        declare(library, table)
+    return library
+
+
+def declare(library, signatures):
+    """Declare what functions return and take, by name, as far as twin_config.h left them in."""
     for name, (result, *arguments) in signatures.items():
-        function = getattr(library, name, None)  # twin_config.h may have left it out
+        function = getattr(library, name, None)
         if function is not None:
             function.restype, function.argtypes = result, arguments
-    return library
 
 
 class Native:
@@ -303,7 +244,7 @@ class Native:
             names.append(name.decode())
         return names
 
-    def take_kernel(self, name):
+    def set_kernel(self, name):
         """Let this kernel evaluate."""
         assert self.library.twin_set_kernel(self.model, self.kernels().index(name)) == 0
         self.fit_scratch()
@@ -320,7 +261,7 @@ class Native:
         return size
 
     def fit_scratch(self):
-        """Give as much scratch as the library asks for, at an odd address, then a canary."""
+        """Allocate the scratch that the library needs, at an odd address, then a canary."""
         self.size = self.library.twin_scratch_size(self.model)
         self._block = np.full(3 + self.size + CANARY, 0xA5, np.uint8)
         self.scratch = self._block[3:]
@@ -337,14 +278,14 @@ class Native:
         function = getattr(self.library, name)
         estimates = np.zeros((len(queries), self.model.members), np.int32)
         found = []
-        for query, taken in zip(queries, estimates, strict=True):
+        for query, own in zip(queries, estimates, strict=True):
             status = function(
                 self.model,
                 address(self.scratch),
                 self.size,
                 address(query),
                 ctypes.byref(out),
-                address(taken),
+                address(own),
             )
             assert status == 0, name_of(status)
             found.append([getattr(out, field) for field, _ in out._fields_])

@@ -24,6 +24,17 @@ class Journal(ctypes.Structure):
 
 
 KEEP = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)
+POINTER, WORD, SHORT, STATUS = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16, ctypes.c_int
+SIGNATURES = {
+    "twin_journal_slot": (WORD, POINTER, SHORT),
+    "twin_journal_open": (STATUS, POINTER, POINTER, WORD, SHORT, POINTER),
+    "twin_journal_next": (STATUS, POINTER, POINTER),
+    "twin_journal_append": (STATUS, POINTER),
+    "twin_journal_move": (STATUS, POINTER, POINTER, POINTER, WORD),
+    "twin_journal_clear": (STATUS, POINTER, WORD),
+    "journal_cuts": (WORD, POINTER, POINTER, SHORT, SHORT, WORD, WORD, POINTER),
+    "journal_wear": (WORD, POINTER, POINTER, SHORT, POINTER),
+}
 
 
 def load(native, flash, folder, code=None):
@@ -38,23 +49,9 @@ def load(native, flash, folder, code=None):
     (folder / "twin_journal.c").write_text(code)
     (folder / "twin_words.h").write_text(words[:begin] + '#include "quick_crc.h"\n' + words[end:])
     options = ("-O2", "-fPIC", "-shared", f"-I{flash.HERE}", *native.EXTRA_OPTIONS)
-    sources = [folder / "twin_journal.c", *flash.SOURCES, flash.HERE / "journal_trial.c"]
-    library = ctypes.CDLL(str(native.compile_c(folder / "journal.so", *options, sources=sources)))
-    flash.declare(library)
-    pointer, word, short, status = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16, ctypes.c_int
-    for name, result, *arguments in (
-        ("twin_journal_slot", word, pointer, short),
-        ("twin_journal_open", status, pointer, pointer, word, short, pointer),
-        ("twin_journal_next", status, pointer, pointer),
-        ("twin_journal_append", status, pointer),
-        ("twin_journal_move", status, pointer, pointer, pointer, word),
-        ("twin_journal_clear", status, pointer, word),
-        ("journal_trial", word, pointer, pointer, short, short, word, word, pointer),
-        ("journal_wear", word, pointer, pointer, short, pointer),
-    ):
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
-    return library
+    sources = [folder / "twin_journal.c", *flash.SOURCES, flash.HERE / "journal_cuts.c"]
+    path = native.compile_c(folder / "journal.so", *options, sources=sources)
+    return native.load(path, flash.SIGNATURES, SIGNATURES)
 
 
 class Log:
@@ -73,7 +70,7 @@ class Log:
         ctypes.memset(ctypes.byref(self.journal), 0xA5, ctypes.sizeof(Journal))
         buffer = ctypes.c_void_p(self._room.ctypes.data + shift)
         where = ctypes.byref(self.journal), ctypes.byref(self.storage)
-        return self._said(self.library.twin_journal_open(*where, owner, self.size, buffer))
+        return self._status(self.library.twin_journal_open(*where, owner, self.size, buffer))
 
     def append(self, record, *, move=True):
         """Append a record, after moving the others if that is needed and wanted."""
@@ -121,9 +118,9 @@ class Log:
 
     def _call(self, name, *arguments):
         function = getattr(self.library, f"twin_journal_{name}")
-        return self._said(function(ctypes.byref(self.journal), *arguments))
+        return self._status(function(ctypes.byref(self.journal), *arguments))
 
-    def _said(self, status):
+    def _status(self, status):
         assert self.memory.fault == 0, f"flash.c:{self.memory.fault}"
         assert set(self._room[self.slot // 4 + 3 :]) == {0xA5A5A5A5}
         return self.native.name_of(status)

@@ -23,9 +23,9 @@ class Replay:
             self.answers += answers(pack, x)
         self.questions.write_bytes(b"".join(parts))
 
-    def build(self, *options, compiler="gcc"):
-        """Compile replay.c with the portable kernel; returns the program."""
-        sources = [*self.native.SOURCES, self.native.FIRMWARE / "test" / "replay.c"]
+    def build(self, *options, compiler="gcc", kernels=()):
+        """Compile replay.c with the portable kernel, and further ones; returns the program."""
+        sources = [*self.native.PORTABLE, *kernels, self.native.FIRMWARE / "test" / "replay.c"]
         program = self.folder / "-".join(["replay", compiler, *options]).replace("/", "_")
         options = ("-DTWIN_HOST=0", *options)
         return self.native.compile_c(program, *options, compiler=compiler, sources=sources)

@@ -46,8 +46,8 @@ WATCH = (
 FAULTS = {
     "steps-of-a-checksum-that-are-no-words": (
         "twin_open.c",
-        "bytes < 4 ? 4 : bytes & ~(uint32_t)3;",
-        "bytes < 4 ? 4 : bytes;",
+        "(twini_size)bytes & ~(twini_size)3",
+        "(twini_size)bytes",
         "twin_open.c",
     ),
     "weights-of-the-output-that-are-too-large": (

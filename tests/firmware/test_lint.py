@@ -23,24 +23,25 @@ def programs(native):
     return [*native.SOURCES, *sorted(more)]
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_no_warning_as_c99(native, programs, compiler):
     options = ("-std=c99", *native.WARNINGS, SIGNS, *native.INCLUDES, "-O2", "-fsyntax-only")
     assert native.run(compiler, *options, *programs) == ""
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.slow)])
 def test_no_warning_as_cpp17(native, compiler):
     options = ("-std=c++17", *native.WARNINGS, SIGNS, *native.INCLUDES, "-x", "c++")
     assert native.run(compiler, *options, "-fsyntax-only", *native.SOURCES) == ""
 
 
+@pytest.mark.slow
 def test_the_analyzer_of_gcc_finds_nothing_in_the_core(native, rules, tmp_path):
     options = ("-std=c99", *native.WARNINGS, SIGNS, *native.INCLUDES, "-O2", "-fanalyzer", "-c")
     assert native.run("gcc", *options, *rules.CORE, cwd=tmp_path) == ""
 
 
-@pytest.mark.parametrize("host", ["0", "1"])
+@pytest.mark.parametrize("host", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_clang_warns_of_nothing_in_the_core_but_what_is_listed(native, rules, host):
     options = ("-std=c99", "-Weverything", "-Werror", f"-DTWIN_HOST={host}", *native.INCLUDES)
     off = [f"-Wno-{name}" for name in rules.read_rules()["clang"]]
@@ -49,8 +50,8 @@ def test_clang_warns_of_nothing_in_the_core_but_what_is_listed(native, rules, ho
 
 def test_each_warning_that_is_off_would_be_given(native, rules):
     options = ("-std=c99", "-Weverything", *native.INCLUDES, "-fsyntax-only")
-    said = native.attempt("clang", *options, *rules.CORE).stderr
-    assert [name for name in rules.read_rules()["clang"] if f"[-W{name}]" not in said] == []
+    output = native.attempt("clang", *options, *rules.CORE).stderr
+    assert [name for name in rules.read_rules()["clang"] if f"[-W{name}]" not in output] == []
 
 
 def test_a_rule_that_is_broken_must_be_listed_and_a_listed_one_broken(rules, tmp_path):
@@ -91,21 +92,6 @@ def test_headers_stand_alone(native, tmp_path):
         source.write_text(f'#include "{header.name}"\n#include "{header.name}"\nint twin_none;\n')
         options = ("-std=c99", *native.WARNINGS, *native.INCLUDES, "-fsyntax-only")
         native.run("gcc", *options, source)
-
-
-def test_cpp_and_c_meet(native, tmp_path):
-    # A C++ program links with the library compiled as C.
-    source = tmp_path / "main.cpp"
-    source.write_text(
-        '#include "twin.h"\n#include <cstddef>\n'
-        "int main() { twin_model model; return twin_open(&model, NULL, 0) + 1; }\n"
-    )
-    objects = []
-    for path in native.SOURCES:
-        objects.append(tmp_path / f"{path.stem}.o")
-        native.compile_c(objects[-1], "-c", sources=[path])
-    native.run("g++", *native.INCLUDES, source, *objects, "-o", tmp_path / "main")
-    native.run(tmp_path / "main")
 
 
 @pytest.mark.slow

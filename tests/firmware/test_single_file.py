@@ -225,7 +225,7 @@ def assert_same_bits(native, library, packs, cases, seed, count):
         x = cases.queries(pack, 20, number)
         expected = reference.evaluate(pack, x)
         for kernel in opened.kernels():
-            opened.take_kernel(kernel)
+            opened.set_kernel(kernel)
             mean, spread, estimates = opened.predict(x)
             np.testing.assert_array_equal(estimates, expected.estimates)
             np.testing.assert_array_equal(mean.view(np.uint32), expected.mean.view(np.uint32))
@@ -248,9 +248,7 @@ def test_kernels_of_x86_64_by_functions_for_their_instructions(
     native, single, packs, cases, tmp_path
 ):
     # See test_kernels.py for what that proves. All of them are reported as available.
-    (tmp_path / "immintrin.h").write_text(native.SIMDE_H)
-    simde = ("-DSIMDE_ENABLE_NATIVE_ALIASES", "-DSIMDE_NO_NATIVE", "-DTWIN_HOST_EMULATED")
-    words = (*simde, "-D__builtin_cpu_supports(name)=1", "-w", f"-isystem{tmp_path}")
+    words = (*native.EMULATED_X86, "-D__builtin_cpu_supports(name)=1")
     path = tmp_path / "libtwin.so"
     native.run("gcc", "-O1", "-fPIC", "-shared", *words, single / "twin.c", "-o", path)
     seen = assert_same_bits(native, native.load(path), packs, cases, 0, 40)

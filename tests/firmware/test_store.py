@@ -231,32 +231,28 @@ def test_any_points_give_the_bits_of_the_rule(
 # ---- storage that fails
 
 
-@pytest.mark.parametrize(("slots", "reopened"), [(8, True), (12, False)])
-def test_a_failure_takes_back_nothing_and_later_calls_succeed(device, flash, tiny, slots, reopened):
+def test_a_failure_takes_back_nothing_and_later_calls_succeed(device, flash, tiny):
     """Let each call of the storage fail once, while a point is learnt."""
     seen = set()
-    for call in itertools.count():
+    for slots, call in itertools.product((8, 12), range(200)):
         made = device(most=5, slots=slots)
         points = fill(made, 4)
-        if reopened:
-            assert made.open() == "ok"
+        assert made.open() == "ok"
         (x,), (y,) = some_points(tiny, 1, seed=5)
         made.memory.error = made.memory.calls + call
         status = made.learn(x, y)
-        through = made.memory.calls <= made.memory.error
+        if made.memory.calls <= made.memory.error:
+            continue  # it needs no more calls than that
         after = points.joined(replace(points_of(tiny, x[None], [y]), numbers=[4]))
         assert_predicts(made, after if status == "ok" else points)
         seen.add(status)
         if status != "ok":
-            assert status == "storage"
             assert made.learn(x, y) == "ok"
             assert_predicts(made, after)
         made.memory.error = flash.NEVER
         assert made.open() == "ok"
         assert made.points()[:4] == rows(points)
         assert len(made.points()) == 5
-        if through:
-            break
     assert seen == {"ok", "storage"}
 
 
@@ -376,7 +372,8 @@ def test_any_changes_are_those_of_a_list(
             expected = [one for one in expected if not first <= one[0] <= last]
         elif name == "keep":
             assert made.keep_latest(values[0]) == "ok"
-            assert values[0] < len(expected) or made.memory.changes == worn
+            if 0 < len(expected) <= values[0]:
+                assert made.memory.changes == worn
             expected = expected[len(expected) - min(values[0], len(expected)) :]
         else:
             assert made.forget_before(values[0]) == "ok"

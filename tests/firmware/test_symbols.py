@@ -1,31 +1,49 @@
-"""What the object files need and export: no allocation, two functions of libc, no state."""
+"""What the object files need, export and weigh: no allocation, two functions of libc, no state."""
 
 import re
+from functools import cache
 
 import pytest
 
 ALLOWED = {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
-PLAIN = ("-fno-pic", "-fno-stack-protector")
 BUILDS = {
-    "device, -O0": (("-O0", "-DTWIN_HOST=0", *PLAIN), set()),
-    "device, -O2": (("-O2", "-DTWIN_HOST=0", *PLAIN), set()),
+    "device": (("-O2", "-DTWIN_HOST=0", "-fno-pic"), set()),
     # On 64-bit Arm the system reports dot products; on x86-64 libgcc detects features.
-    "host": (("-O2", *PLAIN), {"getauxval", "__cpu_model", "__cpu_features2"}),
+    "host": (("-O0", "-fPIC"), {"getauxval", "__cpu_model", "__cpu_features2"}),
 }
 
 
+@pytest.fixture(scope="module")
+def compiled(native, tmp_path_factory):
+    """Compile all files, once: ``compiled(build)`` are the objects."""
+
+    @cache
+    def make(name):
+        folder, (options, _) = tmp_path_factory.mktemp("objects"), BUILDS[name]
+        options = (*options, "-fno-stack-protector", "-c")
+        return [
+            native.compile_c(folder / f"{path.stem}.o", *options, sources=[path])
+            for path in native.SOURCES
+        ]
+
+    return make
+
+
 @pytest.fixture(scope="module", params=BUILDS)
-def build(request, native, tmp_path_factory):
+def build(request, native, compiled):
     """Return all symbols of the objects as (type, name), and what they may need."""
-    options, allowed = BUILDS[request.param]
-    folder = tmp_path_factory.mktemp("objects")
-    found = []
-    for source in native.SOURCES:
-        output = folder / f"{source.stem}.o"
-        native.compile_c(output, *options, "-c", sources=[source])
-        lines = native.run("nm", "--format=posix", output).splitlines()
-        found += [(line.split()[1], line.split()[0]) for line in lines]
-    return found, ALLOWED | allowed
+    lines = native.run("nm", "--format=sysv", *compiled(request.param)).splitlines()
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.count("|") == 6]
+    # Constants with addresses, in .data.rel.ro, are data only until they are linked.
+    found = [(row[2] if ".rel.ro" not in row[6] else "rR"[row[2] == "D"], row[0]) for row in rows]
+    return found, ALLOWED | BUILDS[request.param][1]
+
+
+@pytest.fixture(scope="module")
+def shared(native, compiled, tmp_path_factory):
+    """The runtime as a shared library for this machine."""
+    path = tmp_path_factory.mktemp("shared") / "libtwin.so"
+    return native.compile_c(path, "-shared", sources=compiled("host"))
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +74,8 @@ def test_only_what_is_public_has_the_public_prefix(build, declared):
     assert {name for name in others if not name.startswith("twini_")} == set()
 
 
-def test_internals_are_hidden_in_a_shared_library(native, tmp_path, declared):
-    path = native.compile_c(tmp_path / "lib.so", "-O0", "-fPIC", "-shared")
-    lines = native.run("nm", "--dynamic", "--defined-only", "--format=posix", path).splitlines()
+def test_internals_are_hidden_in_a_shared_library(native, shared, declared):
+    lines = native.run("nm", "--dynamic", "--defined-only", "--format=posix", shared).splitlines()
     shown = {re.sub(r"_v\d+_.*", "", line.split()[0]) for line in lines}
     assert shown <= declared
     assert {"twin_open", "twin_predict", "twin_kernel_name"} <= shown
@@ -81,11 +98,14 @@ def test_headers_define_nothing_without_a_prefix(native, tmp_path):
     ]
     names = {line.split()[1].partition("(")[0] for line in macros[1] - macros[0]}
     assert {name for name in names if not name.startswith(("TWIN_", "twin_"))} == set()
-    # The only lower-case ones are functions whose names include the settings.
-    calls = {"open", "open_begin", "watch_saw", "watch_saw_raw", "watch_told", "watch_told_raw"}
-    calls |= {"begin", "begin_raw", "predict", "predict_raw", "read", "read_raw"}
-    calls |= {"predict_adapted", "predict_adapted_raw"}
+    # The only lower-case ones are functions whose names include the settings, and deprecated names.
+    calls = {"predict", "read", "begin", "predict_adapted", "watch_add_prediction"}
+    calls |= {"watch_add_target", "watch_saw", "watch_told"}
+    calls |= {"open", "open_begin", *(f"{call}_raw" for call in calls)}
     assert {name for name in names if name.islower()} == {f"twin_{call}" for call in calls}
+
+
+# ---- programs with other settings
 
 
 PROGRAM = """
@@ -94,16 +114,20 @@ int main(void) { twin_model model; return twin_open(&model, 0, 0) != TWIN_ERROR_
 """
 
 
-@pytest.mark.parametrize("setting", ["TWIN_BLOCK=4", "TWIN_FLOAT=0", "TWIN_TEXT=0", "TWIN_HOST=0"])
-def test_a_program_with_other_settings_does_not_link(native, tmp_path, setting):
+@pytest.fixture
+def main(tmp_path):
     (tmp_path / "main.c").write_text(PROGRAM)
-    fewer, more = ("-DTWIN_HOST=0", f"-D{setting}"), ("-DTWIN_HOST=0",)
-    library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared", *fewer)
-    link = ("gcc", *native.INCLUDES, tmp_path / "main.c", library, "-o", tmp_path / "main")
-    native.run(*link, *fewer)
+    return tmp_path / "main.c"
+
+
+@pytest.mark.parametrize("setting", ["TWIN_BLOCK=4", "TWIN_FLOAT=0", "TWIN_TEXT=0", "TWIN_HOST=0"])
+def test_a_program_with_other_settings_does_not_link(native, objects, main, tmp_path, setting):
+    host = setting == "TWIN_HOST=0"
+    program = ("gcc", *native.INCLUDES, main, *objects(*(() if host else (f"-D{setting}",))))
+    native.run(*program, f"-D{setting}", "-DTWIN_HOST=0", "-o", tmp_path / "main")
     native.run(tmp_path / "main")
     with pytest.raises(AssertionError, match="undefined reference to `twin_open_v0_1_block"):
-        native.run(*link, *(more if setting != "TWIN_HOST=0" else ()))
+        native.run(*program, *(() if host else ("-DTWIN_HOST=0",)), "-o", tmp_path / "main")
 
 
 # Files of a program besides the one that opens the pack: each would overflow memory of the others.
@@ -116,64 +140,159 @@ OTHER_FILES = {
     "adapts": "int other(const twin_store *store, void *s, const float *x, twin_prediction *out)\n"
     "{ return twin_predict_adapted(store, s, 99, x, out); }",
     "watches": "void other(twin_watch *watch, const twin_model *m, const twin_prediction *given)\n"
-    "{ twin_watch_saw(watch, m, given); }",
+    "{ twin_watch_add_prediction(watch, m, given); }",
 }
 OTHERS = ("TWIN_BLOCK=4", "TWIN_NEIGHBORS=0")
 
 
 @pytest.mark.parametrize("file", OTHER_FILES)
 @pytest.mark.parametrize("setting", OTHERS)
-def test_a_file_of_a_program_with_other_settings_does_not_link(native, tmp_path, file, setting):
-    (tmp_path / "main.c").write_text(PROGRAM)
+def test_a_file_of_a_program_with_other_settings_does_not_link(
+    native, shared, main, tmp_path, file, setting
+):
     headers = '#include "twin_store.h"\n#include "twin_watch.h"\n'
     (tmp_path / "other.c").write_text(headers + OTHER_FILES[file])
-    objects = [
-        native.compile_c(tmp_path / f"{name}.o", "-c", *flags, sources=[tmp_path / f"{name}.c"])
-        for name, flags in (("main", ()), ("other", (f"-D{setting}",)))
-    ]
-    library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared")
+    program = ("gcc", *native.INCLUDES, main, shared, "-o", tmp_path / "main")
+    other = native.compile_c(
+        tmp_path / "other.o", "-c", f"-D{setting}", sources=[tmp_path / "other.c"]
+    )
     with pytest.raises(AssertionError, match=r"undefined reference to `twin_\w+_v0_1_block"):
-        native.run("gcc", *objects, library, "-o", tmp_path / "main")
-    native.compile_c(tmp_path / "other.o", "-c", sources=[tmp_path / "other.c"])
-    native.run("gcc", *objects, library, "-o", tmp_path / "main")
+        native.run(*program, other)
+    native.run(*program, tmp_path / "other.c")
 
 
 def test_on_a_device_not_even_a_file_that_calls_nothing_links(native, tmp_path):
-    program = PROGRAM.replace("int main", "extern twin_model shared;\nint main")
-    program = program.replace(
-        "twin_model model; return", "return (int)twin_scratch_size(&shared) +"
+    (tmp_path / "main.c").write_text(
+        '#include "twin.h"\nextern twin_model shared;\n'
+        "int main(void) { return (int)twin_scratch_size(&shared) + twin_open(&shared, 0, 0); }\n"
     )
-    (tmp_path / "main.c").write_text(program.replace("&model", "&shared"))
     (tmp_path / "other.c").write_text('#include "twin.h"\ntwin_model shared;\n')
     flags = ("-mcpu=cortex-m4", "-mthumb", "-Os", "-ffunction-sections", "--specs=nosys.specs")
+    compiler = ("arm-none-eabi-gcc", "-std=c99", *native.INCLUDES, *flags)
+    native.run(*compiler, "-c", *native.SOURCES, tmp_path / "main.c", cwd=tmp_path)
+    made = [*tmp_path.glob("*.o")]
 
     def link(*settings):
-        files = [*native.SOURCES, tmp_path / "main.c", tmp_path / "other.c"]
-        made = [
-            native.compile_c(
-                tmp_path / f"{path.stem}.o",
-                *("-c", *flags, *(settings if path.stem == "other" else ())),
-                compiler="arm-none-eabi-gcc",
-                sources=[path],
-            )
-            for path in files
-        ]
-        image = tmp_path / "image.elf"
-        native.run("arm-none-eabi-gcc", *flags, "-Wl,--gc-sections", *made, "-o", image)
-        return native.run("arm-none-eabi-size", "-A", image)
+        image = ("-Wl,--gc-sections", "-o", tmp_path / "image.elf")
+        native.run(*compiler, *settings, tmp_path / "other.c", *made, *image)
+        return native.run("arm-none-eabi-size", "-A", tmp_path / "image.elf")
 
     assert ".debug_twin_settings" in link()
     with pytest.raises(AssertionError, match="undefined reference to `twin_settings_v0_1_block2"):
         link("-DTWIN_INTERVALS=0")
 
 
-def test_a_program_of_another_version_does_not_link(native, tmp_path):
-    (tmp_path / "main.c").write_text(PROGRAM)
-    library = native.compile_c(tmp_path / "libtwin.so", "-O0", "-fPIC", "-shared", "-DTWIN_HOST=0")
+def test_a_program_of_another_version_does_not_link(native, shared, main, tmp_path):
     header = (native.FIRMWARE / "include" / "twin.h").read_text()
     (tmp_path / "twin.h").write_text(
         header.replace("#define TWIN_VERSION_MINOR 1", "#define TWIN_VERSION_MINOR 2")
     )
     includes = (f"-I{tmp_path}", *native.INCLUDES)
     with pytest.raises(AssertionError, match="undefined reference to `twin_open_v0_2"):
-        native.run("gcc", *includes, tmp_path / "main.c", library, "-o", tmp_path / "main")
+        native.run("gcc", *includes, main, shared, "-o", tmp_path / "main")
+
+
+# ---- parts that a program may do without
+
+
+def test_a_program_that_neither_learns_nor_watches_has_no_code_for_it(
+    native, objects, main, tmp_path
+):
+    options = ("-DTWIN_HOST=0", *native.INCLUDES, "-Wl,--gc-sections")
+    native.run("gcc", *options, main, *objects(*native.SHARED), "-o", tmp_path / "main")
+    found = native.run("nm", tmp_path / "main")
+    assert "twin_open" in found
+    assert re.findall("watch|store|learn|adapt|journal|point", found) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        *(("store", f"TWIN_{one}") for one in ("STORE", "INTERVALS", "FLOAT")),
+        ("journal", "TWIN_STORE"),
+        ("watch", "TWIN_INTERVALS"),
+    ],
+)
+def test_a_setting_leaves_nothing_of_a_part(native, tmp_path, name, setting):
+    source = native.FIRMWARE / "src" / f"twin_{name}.c"
+    for language in ("c", "c++"):
+        options = ("-c", *native.WARNINGS, *native.INCLUDES, f"-D{setting}=0", f"-x{language}")
+        native.run("gcc", *options, source, "-o", tmp_path / "part.o")
+        assert native.run("nm", tmp_path / "part.o") == ""
+
+
+@pytest.mark.parametrize(
+    ("chip", "flash"),
+    [
+        ("atmega328p", 1),
+        pytest.param("atmega2560", 1, marks=pytest.mark.slow),
+        pytest.param("atmega2560", 2, marks=pytest.mark.slow),
+    ],
+)
+def test_avr_has_a_store_where_it_is_wanted(native, tmp_path, chip, flash):
+    settings = ("-DTWIN_STORE=1", "-DTWIN_INTERVALS=1", f"-DTWIN_FLASH={flash}")
+    sources = [*native.PORTABLE, native.FIRMWARE / "src" / "kernels" / "kernel_avr.c"]
+    options = (f"-mmcu={chip}", "-Os", "-c", *settings, "-Wno-pedantic", *native.INCLUDES)
+    native.run("avr-gcc", "-std=gnu99", *native.WARNINGS, *options, *sources, cwd=tmp_path)
+    found = native.run("avr-nm", "--defined-only", *tmp_path.glob("*.o"))
+    assert "twin_predict_adapted" in found
+
+
+# Most bytes of code on a Cortex-M0 and a Cortex-M4 with a float unit; the watch without floats.
+MOST = {"store": (2004, 1872), "journal": (1468, 1392), "watch": (1499, 1499)}
+SIZES = """
+#include "twin_store.h"
+#include "twin_watch.h"
+typedef char store_is_small[sizeof(twin_store) <= 80 ? 1 : -1];
+typedef char point_is_small[sizeof(twin_point) <= 20 ? 1 : -1];
+typedef char storage_is_small[sizeof(twin_storage) <= 24 ? 1 : -1];
+typedef char watch_is_small[sizeof(twin_watch) == 64 ? 1 : -1];
+"""
+
+
+def test_structures_are_small(native, tmp_path):
+    (tmp_path / "sizes.c").write_text(SIZES)
+    options = ("-mcpu=cortex-m0", "-mthumb", "-fsyntax-only")
+    compiler = "arm-none-eabi-gcc"
+    sources = [tmp_path / "sizes.c"]
+    native.compile_c(tmp_path / "none", *options, compiler=compiler, sources=sources)
+
+
+@pytest.mark.parametrize("part", MOST)
+def test_a_part_is_small(native, tmp_path, part):
+    needed = []
+    floats = ("-mfpu=fpv4-sp-d16", "-mfloat-abi=hard")
+    cores = (("-mcpu=cortex-m0",), ("-mcpu=cortex-m4", *floats))
+    for core, most in zip(cores, MOST[part], strict=True):
+        options = (*core, "-mthumb", "-Os", "-c", *(["-DTWIN_FLOAT=0"] * (part == "watch")))
+        output = tmp_path / "part.o"
+        source = native.FIRMWARE / "src" / f"twin_{part}.c"
+        native.compile_c(output, *options, compiler="arm-none-eabi-gcc", sources=[source])
+        text, data, bss = native.run("arm-none-eabi-size", output).splitlines()[1].split()[:3]
+        assert int(text) <= most
+        assert (data, bss) == ("0", "0")
+        undefined = native.run("arm-none-eabi-nm", "--undefined-only", output)
+        needed.append({line.split()[-1] for line in undefined.splitlines()})
+    # No division of 64 bits, and no float but what predictions have.
+    small, large = needed
+    assert all(name.startswith("twin") or name in ("memset", "memcpy") for name in large)
+    helpers = {"__aeabi_lmul", "__aeabi_idiv", "__aeabi_uidiv", "__aeabi_uidivmod"}
+    assert small - large <= helpers
+    assert part != "journal" or not [name for name in small if name.startswith("twin")]
+
+
+def test_a_cpp_program_opens_a_pack_and_a_store(native, objects, tmp_path):
+    main = tmp_path / "main.cpp"
+    main.write_text(
+        '#include "twin_store.h"\n'
+        "int main() {\n"
+        "    twin_model model = {}; twin_storage storage = {}; twin_store store;\n"
+        "    storage.program_size = 1;\n"
+        "    return twin_open(&model, 0, 0) != TWIN_ERROR_TRUNCATED ||\n"
+        "           twin_store_open(&store, &model, 0, &storage, 0, 5) != TWIN_ERROR_STORE ||\n"
+        "           twin_forget(&store, 0, 0) != TWIN_ERROR_STORE;\n"
+        "}\n"
+    )
+    words = ("-std=c++17", *native.WARNINGS, *native.INCLUDES, "-DTWIN_HOST=0")
+    native.run("g++", *words, main, *objects(*native.SHARED), "-o", tmp_path / "main")
+    native.run(tmp_path / "main")

@@ -25,7 +25,7 @@ typedef struct content {
 
 /* A journal on a flash, and all contents that it may have: what the last confirmed change has left,
  * and the possible results of changes that failed since. */
-typedef struct trial {
+typedef struct subject {
     flash *memory;
     const twin_storage *storage;
     uint16_t size, most;   /* bytes of a record, most records */
@@ -37,7 +37,7 @@ typedef struct trial {
     uint32_t buffer[128];
     unsigned known, now; /* possible contents, and the one it shows */
     content contents[KNOWN], shown;
-} trial;
+} subject;
 
 #define CHECK(right)                                                                               \
     do {                                                                                           \
@@ -53,7 +53,7 @@ static int same(const content *a, const content *b) {
            !memcmp(a->entries, b->entries, a->count * sizeof *a->entries);
 }
 
-static uint32_t seed_in(const trial *all, const uint8_t *record) {
+static uint32_t seed_in(const subject *all, const uint8_t *record) {
     uint32_t words[WORDS], i;
     memcpy(words, record, all->size);
     for (i = 1; i < all->size / 4u; i++)
@@ -62,27 +62,27 @@ static uint32_t seed_in(const trial *all, const uint8_t *record) {
     return words[0];
 }
 
-static void fill(const trial *all, uint8_t *record, uint32_t seed) {
+static void fill(const subject *all, uint8_t *record, uint32_t seed) {
     uint32_t i, word = seed;
     for (i = 0; i < all->size / 4u; i++, word = word_of(seed, i))
         memcpy(record + 4 * i, &word, 4);
 }
 
 /* Let one of the next calls report an error, sometimes. */
-static void disturb(trial *all) {
+static void disturb(subject *all) {
     if (!flash_below(all->memory, 8))
         all->memory->error = all->memory->calls + (int32_t)flash_below(all->memory, 40);
 }
 
 /* Whether an error was reported since. */
-static int was_disturbed(trial *all) {
+static int was_disturbed(subject *all) {
     int was = all->memory->calls > all->memory->error;
     all->memory->error = NEVER;
     return was;
 }
 
 /* What the journal shows. */
-static void look(trial *all, content *seen) {
+static void look(subject *all, content *seen) {
     twin_status status;
     uint32_t number, before = 0;
     disturb(all);
@@ -107,14 +107,14 @@ static void look(trial *all, content *seen) {
     all->memory->error = NEVER;
 }
 
-static twin_status start(trial *all) {
+static twin_status start(subject *all) {
     memset(&all->journal, flash_below(all->memory, 2) ? 0xA5 : 0, sizeof all->journal);
     memset(all->buffer, 0xA5, sizeof all->buffer);
     return twin_journal_open(&all->journal, all->storage, OWNER, all->size, all->buffer);
 }
 
 /* Turn the power on: the journal must show something that it may have. */
-static void reopen(trial *all) {
+static void reopen(subject *all) {
     twin_status status;
     content seen;
     unsigned i;
@@ -145,17 +145,17 @@ static void reopen(trial *all) {
 }
 
 /* A change to make: append a record; or move the others, with a new stamp. */
-typedef struct deed {
+typedef struct change {
     int appends, clears, rewrites;
     uint32_t seed, stamp;
     uint32_t first, last; /* to be left out */
-} deed;
+} change;
 
 static uint32_t any_seed(flash *memory) {
     return flash_draw(memory) | 1;
 }
 
-static void plan(trial *all, deed *what) {
+static void plan(subject *all, change *what) {
     flash *memory = all->memory;
     uint32_t number = all->shown.number, i;
     memset(what, 0, sizeof *what);
@@ -187,7 +187,7 @@ static uint32_t rewritten(uint32_t seed, uint32_t stamp) {
     return word_of(seed, 77 + stamp) | 1;
 }
 
-static void foresee(const content *now, const deed *what, content *next) {
+static void expect(const content *now, const change *what, content *next) {
     unsigned i;
     *next = *now;
     if (what->appends) {
@@ -207,8 +207,8 @@ static void foresee(const content *now, const deed *what, content *next) {
 }
 
 typedef struct moving {
-    const trial *all;
-    const deed *what;
+    const subject *all;
+    const change *what;
 } moving;
 
 static unsigned keep(void *context, uint32_t number, uint8_t *record) {
@@ -218,7 +218,7 @@ static unsigned keep(void *context, uint32_t number, uint8_t *record) {
     return number < of->what->first || number > of->what->last;
 }
 
-static twin_status act(trial *all, const deed *what) {
+static twin_status act(subject *all, const change *what) {
     twin_journal *journal = &all->journal;
     twin_status status;
     moving of;
@@ -238,22 +238,22 @@ static twin_status act(trial *all, const deed *what) {
 
 /* What the change may make of the content that shows; returns how many there are. A record that a
  * power cut hit may be lost in it, if it has never been confirmed. */
-static unsigned foresee_all(const trial *all, const deed *what, content next[2]) {
+static unsigned expect_all(const subject *all, const change *what, content next[2]) {
     content now = all->shown;
     unsigned i;
-    foresee(&now, what, next);
+    expect(&now, what, next);
     if (!now.count)
         return 1;
     now.count--;
     for (i = 0; i < all->known; i++)
         if (same(&now, all->contents + i)) {
-            foresee(&now, what, next + 1);
+            expect(&now, what, next + 1);
             return 2;
         }
     return 1;
 }
 
-static void add(trial *all, const content *more, unsigned count) {
+static void add(subject *all, const content *more, unsigned count) {
     memcpy(all->contents + all->known, more, count * sizeof *more);
     all->known += count;
 }
@@ -261,10 +261,10 @@ static void add(trial *all, const content *more, unsigned count) {
 /* Make a change, cutting the power after this many changes of the memory, and with an error after
  * this many calls. Returns whether that happened, or -1
  * if the change failed without it; if not, the content is certain. */
-static int suffer(trial *all, const deed *what, uint32_t cut, uint32_t error) {
+static int make_change(subject *all, const change *what, uint32_t cut, uint32_t error) {
     flash *memory = all->memory;
     content next[2], seen;
-    unsigned variants = foresee_all(all, what, next);
+    unsigned variants = expect_all(all, what, next);
     twin_status status;
     int hit;
     memory->cut = memory->changes + (int32_t)cut;
@@ -308,9 +308,9 @@ static int suffer(trial *all, const deed *what, uint32_t cut, uint32_t error) {
 }
 
 /* A change of the memory to cut at: often an erasure or a head. */
-static uint32_t moment(trial *all, const deed *what) {
+static uint32_t moment(subject *all, const change *what) {
     content next;
-    foresee(&all->shown, what, &next);
+    expect(&all->shown, what, &next);
     switch (flash_below(all->memory, 4)) {
     case 0:
         return 0;
@@ -321,7 +321,7 @@ static uint32_t moment(trial *all, const deed *what) {
     }
 }
 
-static void open_often(trial *all) {
+static void open_often(subject *all) {
     do
         reopen(all);
     while (!flash_below(all->memory, 4) && !all->fault);
@@ -329,8 +329,8 @@ static void open_often(trial *all) {
 
 /* After a cut or an error: open, and cut the power again in the first change, up to this many
  * times; in the end changes succeed, and stay. */
-static void recover(trial *all, unsigned times) {
-    deed what;
+static void recover(subject *all, unsigned times) {
+    change what;
     int lost = 1, tries = 0;
     if (all->memory->dead || flash_below(all->memory, 2))
         open_often(all);
@@ -339,9 +339,9 @@ static void recover(trial *all, unsigned times) {
     while (times-- && lost && !all->fault && all->known < KNOWN - 4) {
         plan(all, &what);
         if (flash_below(all->memory, 4))
-            lost = suffer(all, &what, moment(all, &what), NEVER / 2);
+            lost = make_change(all, &what, moment(all, &what), NEVER / 2);
         else
-            lost = suffer(all, &what, NEVER / 2, flash_below(all->memory, 64));
+            lost = make_change(all, &what, NEVER / 2, flash_below(all->memory, 64));
         if (all->memory->dead || !flash_below(all->memory, 2))
             open_often(all);
     }
@@ -349,7 +349,7 @@ static void recover(trial *all, unsigned times) {
         do {
             plan(all, &what);
             CHECK(tries++ < TRIES);
-            lost = suffer(all, &what, NEVER / 2, NEVER / 2);
+            lost = make_change(all, &what, NEVER / 2, NEVER / 2);
             if (lost || flash_below(all->memory, 2))
                 open_often(all);
         } while (lost && !all->fault);
@@ -358,14 +358,14 @@ static void recover(trial *all, unsigned times) {
 
 /* This many random changes, each cut at every program and erase operation it makes; every fourth
  * also with an error in each of its calls. Returns the line of a fault, or 0. */
-uint32_t journal_trial(flash *memory, const twin_storage *storage, uint16_t size, uint16_t most,
-                       uint32_t changes, uint32_t nested, uint32_t *counts);
-uint32_t journal_trial(flash *memory, const twin_storage *storage, uint16_t size, uint16_t most,
-                       uint32_t changes, uint32_t nested, uint32_t *counts) {
-    static trial live, before;
+uint32_t journal_cuts(flash *memory, const twin_storage *storage, uint16_t size, uint16_t most,
+                      uint32_t changes, uint32_t nested, uint32_t *counts);
+uint32_t journal_cuts(flash *memory, const twin_storage *storage, uint16_t size, uint16_t most,
+                      uint32_t changes, uint32_t nested, uint32_t *counts) {
+    static subject live, before;
     static flash aside;
-    trial *all = &live;
-    deed what;
+    subject *all = &live;
+    change what;
     memset(all, 0, sizeof *all);
     all->memory = memory;
     all->storage = storage;
@@ -388,8 +388,8 @@ uint32_t journal_trial(flash *memory, const twin_storage *storage, uint16_t size
         flash_copy(&aside, memory);
         for (errors = !flash_below(memory, 4); errors >= 0; errors--)
             for (step = 0; !all->fault; step++) {
-                hit = errors ? suffer(all, &what, NEVER / 2, step)
-                             : suffer(all, &what, step, NEVER / 2);
+                hit = errors ? make_change(all, &what, NEVER / 2, step)
+                             : make_change(all, &what, step, NEVER / 2);
                 if (!hit && !errors)
                     break;
                 if (hit)
@@ -416,8 +416,8 @@ uint32_t journal_trial(flash *memory, const twin_storage *storage, uint16_t size
  * Returns the line of a fault, or 0; and adds up how many slots were passed over. */
 uint32_t journal_wear(flash *memory, twin_storage *storage, uint16_t size, uint32_t *passed);
 uint32_t journal_wear(flash *memory, twin_storage *storage, uint16_t size, uint32_t *passed) {
-    static trial live;
-    trial *all = &live;
+    static subject live;
+    subject *all = &live;
     uint32_t bits = 16 * storage->block_size, bit, block = storage->block_size, i;
     for (bit = 0; bit < 2 * bits && !all->fault; bit++) {
         uint32_t seed = bit + 1;
@@ -433,11 +433,11 @@ uint32_t journal_wear(flash *memory, twin_storage *storage, uint16_t size, uint3
         all->most = (uint16_t)(block / twin_journal_slot(storage, size) - 4);
         reopen(all);
         for (i = 0; i < 8 && !all->fault; i++) {
-            deed what;
+            change what;
             if (i % 4 == 3)
                 reopen(all);
             plan(all, &what);
-            CHECK(suffer(all, &what, NEVER / 2, NEVER / 2) == 0);
+            CHECK(make_change(all, &what, NEVER / 2, NEVER / 2) == 0);
             *passed += all->journal.damaged;
         }
     }
