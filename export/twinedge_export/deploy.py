@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,76 +32,10 @@ from twinedge.run_folder import Run, load_run
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
 from twinedge_export.deviations import Evaluator
-from twinedge_export.files import File, Job, Level
+from twinedge_export.files import File, Job
 from twinedge_export.pipelines import fold_pipeline
 from twinedge_export.quantise import NAME, twin_file
 from twinedge_export.settings import FORMATS, ExportSettings
-
-FLOAT = "float32"
-_SEED = 0  # for the trees that teach a network fine-tuned for its pack
-
-
-def tflite_files(job: Job) -> list[File]:
-    """Write the ensemble and the bare twin."""
-    from twinedge_export import tflite_file
-
-    levels = tflite_file.FLOAT_IO if job.settings.float_io else tflite_file.LEVELS
-    return [
-        _file(job, f"tflite{kind}", f"model{kind}.tflite", tflite_file.tflite_model, shape, levels)
-        for kind, shape in _shapes(job)
-    ]
-
-
-def onnx_files(job: Job, original: TwinRegressor) -> list[File]:
-    """Write the ensemble and the bare twin, rounded, and the ``original`` as floats."""
-    from twinedge_export import onnx_file
-
-    files, original = [], _with_second_output(job, original)
-    for kind, shape in _shapes(job):
-        make = onnx_file.onnx_model
-        files.append(_file(job, f"onnx{kind}", f"model{kind}.onnx", make, shape, onnx_file.LEVELS))
-        name = f"model_float{kind}.onnx"
-        files.append(_file(job, f"onnx_float{kind}", name, make, shape, [FLOAT], original))
-    return files
-
-
-def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
-    """Give a model the second output of its pack, fitted for the exported anchors."""
-    if job.pack is None or job.pack.intervals is None:
-        return original
-    if np.array_equal(original.weights_, job.model.weights_):
-        return job.model
-    original = copy(original)
-    original.difficulty_ = learn_difficulty(original, _SEED, job.rows)
-    return original
-
-
-def _shapes(job: Job) -> list[tuple[str, str]]:
-    """List name suffix and shape of each file; a graph cannot choose neighbors."""
-    ensemble = [] if job.neighbors else [("", "ensemble")]
-    return [*ensemble, ("_twin", "twin")]
-
-
-def _file(
-    job: Job,
-    kind: str,
-    name: str,
-    make: Callable[..., bytes],
-    shape: str,
-    names: Sequence[str],
-    model: TwinRegressor | None = None,
-) -> File:
-    rounded = model or job.model
-    metadata = {key: value for key, value in job.metadata.items() if key != DIGEST}
-    settings: dict[str, Any] = {"shape": shape, "metadata": metadata, "pack": job.pack}
-
-    def level(made: str) -> Level:
-        return Level(made, lambda: make(rounded, job.rows, level=made, **settings), lambda: rounded)
-
-    # Never fall back to floats silently: if every integer level costs too much, say so.
-    coarse = [made for made in names if made != FLOAT]
-    return job.write(kind, name, [level(made) for made in coarse or names])
-
 
 # What each format needs besides numpy and scikit-learn.
 _NEEDS = {
@@ -120,6 +55,7 @@ _SECONDS = {
     ),
     "c": {_C: 0.5},
 }
+_SEED = 0  # for the trees that teach a network fine-tuned for its pack
 _KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points scored on
 
 
@@ -364,20 +300,59 @@ def write_export(
 
 def _files(job: Job) -> tuple[tuple[File, ...], tuple[str, ...]]:
     """Write all files; also return remarks."""
-    original = job.model
-    remarks: tuple[str, ...] = ()
+    original, formats = job.model, job.settings.formats
     pack, job = twin_file(job)
+    remarks: tuple[str, ...] = ()
     if job.intervals and (job.pack is None or job.pack.intervals is None):
         remarks = ("no intervals: the validation points are too few or too alike for them",)
     files = [pack]
-    if "tflite" in job.settings.formats:
-        files += tflite_files(job)
-    if "onnx" in job.settings.formats:
-        files += onnx_files(job, original)
-    if "c" in job.settings.formats:
+    # A graph cannot choose neighbors.
+    shapes = {"_twin": "twin"} if job.neighbors else {"": "ensemble", "_twin": "twin"}
+    if "tflite" in formats:
+        from twinedge_export import tflite_file
+
+        levels = tflite_file.FLOAT_IO if job.settings.float_io else tflite_file.LEVELS
+        for kind, shape in shapes.items():
+            name, make = f"model{kind}.tflite", tflite_file.tflite_model
+            # Never fall back to floats silently: if every integer level costs too much, say so.
+            files.append(_convert(job, f"tflite{kind}", name, make, shape, levels[:-1]))
+    if "onnx" in formats:
+        from twinedge_export.onnx_file import LEVELS, onnx_model
+
+        floats = replace(job, model=_with_second_output(job, original))
+        for kind, shape in shapes.items():
+            name = f"model{kind}.onnx"
+            files.append(_convert(job, f"onnx{kind}", name, onnx_model, shape, LEVELS[:-1]))
+            kind, name = f"onnx_float{kind}", f"model_float{kind}.onnx"
+            files.append(_convert(floats, kind, name, onnx_model, shape, LEVELS[-1:]))
+    if "c" in formats:
         job.progress.stage(_C)
         files.append(c_project(job, pack))
     return tuple(files), remarks
+
+
+def _convert(
+    job: Job, kind: str, name: str, make: Callable[..., bytes], shape: str, levels: Sequence[str]
+) -> File:
+    """Write the model of a job in another format, at the first of these levels that will do."""
+    metadata = {key: value for key, value in job.metadata.items() if key != DIGEST}
+
+    def content(level: str) -> tuple[bytes, TwinRegressor]:
+        about: dict[str, Any] = {"shape": shape, "metadata": metadata, "pack": job.pack}
+        return make(job.model, job.rows, level=level, **about), job.model
+
+    return job.write(kind, name, {level: partial(content, level) for level in levels})[0]
+
+
+def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
+    """Give a model the second output of its pack, fitted for the exported anchors."""
+    if job.pack is None or job.pack.intervals is None:
+        return original
+    if np.array_equal(original.weights_, job.model.weights_):
+        return job.model
+    original = copy(original)
+    original.difficulty_ = learn_difficulty(original, _SEED, job.rows)
+    return original
 
 
 def _as_run(model: Any) -> Run:
@@ -455,7 +430,7 @@ def _choose_anchors(
     choice = choose(
         X, y, anchors, select, model=model, validation=run.evaluation_points, twins=twins, seed=seed
     )
-    if METHODS[choice.method].looks:
+    if METHODS[choice.method].needs_validation:
         held = len(run.validation[1]) > 0
         remarks += (
             f"{choice.method} looked at the {'validation' if held else 'training'} points, so "

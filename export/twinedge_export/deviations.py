@@ -1,9 +1,8 @@
 """How far an exported file is from its float model."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,13 +16,12 @@ from twinedge.scoring.scores import check_targets
 from twinedge_export.fold_anchors import Inputs
 
 Points = tuple[Array, Array]
-Predict = Callable[[Array], tuple[Any, Any]]  # mean and spread (n,) of points (n, f)
 
 _TINY = 1e-9  # of the target's deviation: a smaller error counts as none, and is no yardstick
 # Fraction by which rounding may change the spread, in tolerances: 5 % by default. Where the error
 # is well within tolerance, packs are off by up to 1.4 %, ONNX files by 3.2 %, TFLite files with
 # float edges by 4.3 %; with int8 edges it was 12.6 %, and such a spread is not to be trusted.
-SPREAD_TOLERANCES = 2.5
+_SPREAD_TOLERANCES = 2.5
 _TELLING = 0.1  # of the error: a smaller spread says nothing, and is no yardstick
 
 
@@ -49,7 +47,14 @@ class Score(NamedTuple):
     @property
     def tolerance(self) -> float:
         """The least tolerance that lets the file through."""
-        return max(self.cost, self.spread_cost / SPREAD_TOLERANCES)
+        return max(self.cost, self.spread_cost / _SPREAD_TOLERANCES)
+
+    def describe_cost(self, tolerance: float) -> str:
+        """Describe what rounding costs; the spread only if that is too much."""
+        text = f"{100 * self.cost:.1f} %"
+        if self.spread_cost > _SPREAD_TOLERANCES * tolerance:
+            text += f" and is {100 * self.spread_cost:.1f} % off in the spread"
+        return text
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Evaluator:
         test points.
     exported_rmse : float
         Its error with the exported anchors.
-    same : array of shape (v,)
+    predictions : array of shape (v,)
         Its predictions with them.
     least : float
         A smaller error counts as this.
@@ -81,7 +86,7 @@ class Evaluator:
     all_anchors: AllAnchors
     all_anchors_test: AllAnchors | None
     exported_rmse: float
-    same: Array
+    predictions: Array
     least: float
     weights: Array | None = None
     test_weights: Array | None = None
@@ -127,40 +132,23 @@ class Evaluator:
         errors = all_anchors, tested, rmse, same, least
         return cls(name, points, test, *errors, weights, test_weights)
 
-    def score(self, predict: Predict, unrounded: Array) -> Score:
-        """Score a file.
-
-        Parameters
-        ----------
-        predict : function
-            From points ``(n, f)`` to the mean and the spread ``(n,)`` that the file predicts.
-        unrounded : array of shape (v,)
-            Spread of its networks before rounding, with the same anchors.
-        """
-        predicted, spread = (np.asarray(one, np.float64) for one in predict(self.points[0]))
+    def score(self, device: Device, unrounded: Array) -> Score:
+        """Score a loaded file; ``unrounded`` ``(v,)`` is the spread of its networks as floats."""
+        found = device.predict_all(self.points[0])
+        predicted, spread = (np.asarray(one, np.float64) for one in (found.mean, found.spread))
         for one in (predicted, spread):
-            if one.shape != self.same.shape or not np.isfinite(one).all():
+            if one.shape != self.predictions.shape or not np.isfinite(one).all():
                 raise InputError("an exported file does not predict finite numbers")
         rmse = scoring.rmse(predicted, self.points[1], self.weights)
         yardstick = max(self.exported_rmse, self.least)
-        moved = scoring.rmse(predicted, self.same) / yardstick
+        moved = scoring.rmse(predicted, self.predictions) / yardstick
         usual = max(scoring.rmse(unrounded), _TELLING * yardstick)
         test, y_test = self.test
         return Score(
             rmse,
-            scoring.rmse(predict(test)[0], y_test, self.test_weights) if len(y_test) else None,
+            scoring.rmse(device.predict(test), y_test, self.test_weights) if len(y_test) else None,
             rmse / max(self.all_anchors.rmse, self.least),
             max(rmse / yardstick, math.hypot(1, moved)) - 1,
             scoring.rmse(spread, unrounded) / usual,
-            float(np.abs(predicted - self.same).max()),
+            float(np.abs(predicted - self.predictions).max()),
         )
-
-
-def mean_and_spread(device: Device) -> Predict:
-    """Wrap a loaded file as ``Evaluator.score`` calls it."""
-
-    def predict(x: Array) -> tuple[Any, Any]:
-        prediction = device.predict_all(x)
-        return prediction.mean, prediction.spread
-
-    return predict

@@ -1,6 +1,6 @@
 """Files of an export: what each is for, and its first level of rounding within the tolerance."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.progress import Progress
 from twinedge.runtime.loading import load
-from twinedge_export.deviations import SPREAD_TOLERANCES, Evaluator, Score, mean_and_spread
+from twinedge_export.deviations import Evaluator, Score
 from twinedge_export.settings import ExportSettings
 
 # What each file is for, by kind.
@@ -56,16 +56,9 @@ class RoundingError(ParameterError):
         self.cost = cost
 
 
-class Level(NamedTuple):
-    """One way to make a file; ``made`` says which in a few words.
-
-    ``model`` returns what was rounded, once it is made: a fine-tuned network is a different one
-    with a spread of its own.
-    """
-
-    made: str
-    make: Callable[[], bytes]
-    model: Callable[[], TwinRegressor]
+# Makes the content of a file, and returns it with the model that was rounded: a fine-tuned network
+# is a different one, with a spread of its own.
+Make = Callable[[], tuple[bytes, TwinRegressor]]
 
 
 @dataclass(frozen=True)
@@ -111,37 +104,44 @@ class Job:
     pack: Pack | None = None
     _spreads: dict[bytes, Array] = field(default_factory=dict)
 
-    def write(self, kind: str, name: str, levels: Sequence[Level]) -> File:
+    def write(self, kind: str, name: str, levels: dict[str, Make]) -> tuple[File, TwinRegressor]:
         """Write the first level within the tolerance, scored after loading it back.
 
         Parameters
         ----------
         kind, name : str
             Of the file.
-        levels : sequence of Level
-            From the smallest file to the most exact.
+        levels : dict of str to function
+            From the smallest file to the most exact, by how numbers are stored.
+
+        Returns
+        -------
+        file : File
+        model : TwinRegressor
+            The one that was rounded.
 
         Raises
         ------
         RoundingError
             If every level costs more; it names the file and the costs.
         """
-        path = self.folder / name
+        path, tolerance = self.folder / name, self.settings.tolerance
         scores = {}
-        for level in levels:
+        for made, make in levels.items():
             self.progress.stage(name)
-            path.write_bytes(level.make())
-            score = self.evaluator.score(mean_and_spread(load(path)), self._spread(level.model()))
-            if score.tolerance <= self.settings.tolerance:
-                return File(kind, path, path.stat().st_size, level.made, score)
-            scores[level.made] = score
+            content, model = make()
+            path.write_bytes(content)
+            score = self.evaluator.score(load(path), self._spread(model))
+            if score.tolerance <= tolerance:
+                return File(kind, path, len(content), made, score), model
+            scores[made] = score
         path.unlink()
         costs = ", ".join(
-            _describe_cost(made, score, self.settings.tolerance) for made, score in scores.items()
+            f"{one.describe_cost(tolerance)} ({made})" for made, one in scores.items()
         )
         raise RoundingError(
             f"{name}: rounding raises the {self.evaluator.name} error by {costs}, more than ",
-            Parameter("tolerance", self.settings.tolerance),
+            Parameter("tolerance", tolerance),
             " allows",
             cost=min(score.tolerance for score in scores.values()),
         )
@@ -154,11 +154,3 @@ class Job:
             X = self.evaluator.points[0]
             self._spreads[key] = model.spread(X, anchors=merge_twins(self.rows), neighbors=nearest)
         return self._spreads[key]
-
-
-def _describe_cost(made: str, score: Score, tolerance: float) -> str:
-    """Describe what a level costs; the spread only if that is too much."""
-    text = f"{100 * score.cost:.1f} %"
-    if score.spread_cost > SPREAD_TOLERANCES * tolerance:
-        text += f" and is {100 * score.spread_cost:.1f} % off in the spread"
-    return f"{text} ({made})"

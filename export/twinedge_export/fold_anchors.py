@@ -206,14 +206,14 @@ def _folded(
     # The networks take (x - mean) / scale; this converts the graph's units to theirs.
     gain = np.tile(inputs.unit / scaling.x_scale, 2)
     shift = np.tile((inputs.centre - scaling.x_mean) / scaling.x_scale, 2)
+    difficulty = None
+    if readout is not None:
+        weights = readout.astype(np.float64)
+        difficulty = Dense(weights[:-1, None], weights[-1:], False)
     return Folded(
         Dense(kernel * gain[:, None], bias + shift @ kernel, True),
         (*(Dense(*layer, True) for layer in others), Dense(*last, False)),
         inputs.of(model.anchor_X_[rows]),
         (model.anchor_y_[rows] - scaling.y_mean) / scaling.y_scale,
-        None if readout is None else _readout(readout.astype(np.float64)),
+        difficulty,
     )
-
-
-def _readout(readout: Array) -> Dense:
-    return Dense(readout[:-1, None], readout[-1:], False)

@@ -35,42 +35,8 @@ class Stage(NamedTuple):
     rounded: bool
 
 
-class TensorFlow:
-    """Operations on tensors of TensorFlow; ``onnx_file`` has the same for nodes of ONNX."""
-
-    def product(self, x: Any, kernel: Array) -> Any:
-        """Multiply ``x`` ``(n, a, b, i)`` by a kernel ``(i, outputs)``."""
-        return tf.nn.conv2d(x, kernel[None, None], 1, "VALID")
-
-    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
-        """Bring ``x`` to a shape."""
-        return tf.reshape(x, shape)
-
-    def join(self, some: list[Any], axis: int = 1) -> Any:
-        """Put tensors side by side."""
-        return tf.concat(some, axis=axis) if len(some) > 1 else some[0]
-
-    def mean(self, x: Any, *, keepdims: bool = False) -> Any:
-        """Take the mean over the second axis."""
-        return tf.reduce_mean(x, axis=1, keepdims=keepdims)
-
-    def sqrt(self, x: Any) -> Any:
-        """Take the square root."""
-        return tf.sqrt(x)
-
-    def clip(self, x: Any, limit: float) -> Any:
-        """Clip at ``-limit`` and ``limit``."""
-        return tf.clip_by_value(x, -limit, limit)
-
-    def activate(self, x: Any, activation: str) -> Any:
-        """Apply "relu" or "silu"."""
-        return getattr(tf.nn, activation)(x)
-
-
 class Graph:
     """What the two shapes of file share.
-
-    Tensors add, subtract and multiply; ``ops`` has the other operations on them.
 
     Parameters
     ----------
@@ -79,6 +45,8 @@ class Graph:
     integers : bool
         Whether queries come in as integers (``folding.inputs``) and all layers are rounded. If not,
         they come in the user's units, and the first layer and the output stay floats.
+    ops : object, optional
+        Functions that are called like TensorFlow's, for tensors of another kind.
     """
 
     queries: tuple[str, ...]
@@ -91,7 +59,7 @@ class Graph:
 
     def __init__(self, folding: Folding, *, integers: bool, ops: Any = None) -> None:
         self.folding = folding
-        self.ops = ops or TensorFlow()
+        self.ops = ops or tf
         self.integers = integers
         layers = len(folding.twins[0].layers)
         self.core_layers = layers if integers else max(1, layers - 1)
@@ -112,7 +80,10 @@ class Graph:
         inputs = self.folding.inputs
         centre, gain = _constant(inputs.centre), _constant(1 / inputs.unit)
         return self.first(
-            {name: self.ops.clip((x - centre) * gain, inputs.limit) for name, x in tensors.items()}
+            {
+                name: self.ops.clip_by_value((x - centre) * gain, -inputs.limit, inputs.limit)
+                for name, x in tensors.items()
+            }
         )
 
     def core(self, tensors: Tensors) -> Tensors:
@@ -164,14 +135,17 @@ class Graph:
             done[name] = h
         return done
 
+    def _product(self, x: Any, kernel: Array) -> Any:
+        return self.ops.nn.conv2d(x, _constant(kernel[None, None]), 1, "VALID")
+
     def _dense(self, h: Any, layer: Dense) -> Any:
         in_units = not layer.activated and self.rounded_to_the_end
         unit = self.folding.y_scale if in_units else 1.0
-        z = self.ops.product(h, _constant(unit * layer.kernel)) + _constant(unit * layer.bias)
+        z = self._product(h, unit * layer.kernel) + _constant(unit * layer.bias)
         return self._activate(z) if layer.activated else z
 
     def _activate(self, z: Any) -> Any:
-        return self.ops.activate(z, self.folding.activation)
+        return getattr(self.ops.nn, self.folding.activation)(z)
 
 
 class Ensemble(Graph):
@@ -198,7 +172,7 @@ class Ensemble(Graph):
         x = self.ops.reshape(tensors["x"], (-1, 1, 1, self.folding.features))
         done = {}
         for name, twin in zip(self.between, self.folding.twins, strict=True):
-            mine = self.ops.product(x, _constant(twin.halves))
+            mine = self._product(x, twin.halves)
             mine = self.ops.reshape(mine, (-1, 2, 1, twin.halves.shape[1] // 2))
             done[name] = self._activate(mine + _constant(twin.offsets[None]))
         return done
@@ -210,10 +184,10 @@ class Ensemble(Graph):
             one + _constant(twin.targets[None])
             for twin, one in zip(self.folding.twins, self._orders(outputs, 1, -1), strict=True)
         ]
-        ops, joined = self.ops, self.ops.join(estimates)
-        mean = ops.mean(joined, keepdims=True)
+        ops, joined = self.ops, self.ops.concat(estimates, 1)
+        mean = ops.reduce_mean(joined, 1, keepdims=True)
         off = joined - mean
-        square = ops.mean(off * off)
+        square = ops.reduce_mean(off * off, 1)
         # Last, so that nothing earlier depends on the units of the target.
         unit = _constant(self.folding.y_scale)
         mean = ops.reshape(mean, (-1,)) * unit
@@ -222,10 +196,10 @@ class Ensemble(Graph):
         found = {"mean": mean if self.integers else centre, "spread": ops.sqrt(square) * unit}
         if self.folding.calibration is None:
             return found
-        asymmetry = ops.join(self._orders(outputs, 1, 1))
+        asymmetry = ops.concat(self._orders(outputs, 1, 1), 1)
         # Only the order (anchor, query).
-        difficulty = ops.mean(ops.join(self._orders(difficulties, 0, 2)))
-        signals = square, ops.mean(asymmetry * asymmetry), difficulty
+        difficulty = ops.reduce_mean(ops.concat(self._orders(difficulties, 0, 2), 1), 1)
+        signals = square, ops.reduce_mean(asymmetry * asymmetry, 1), difficulty
         return found | self._bounds(self.folding.calibration, centre, *signals)
 
     def _bounds(
@@ -234,7 +208,7 @@ class Ensemble(Graph):
         """Scale and intervals from the scaled signals ``(n,)``, all but the last as squares."""
         by_spread, by_asymmetry, by_difficulty = calibration.weights
         # The clamp fuses into the product before it, at no cost.
-        difficulty = self.ops.activate(difficulty * _constant(by_difficulty), "relu")
+        difficulty = self.ops.nn.relu(difficulty * _constant(by_difficulty))
         total = spread * _constant(by_spread**2) + asymmetry * _constant(by_asymmetry**2)
         total = total + difficulty * difficulty
         total = total + _constant((calibration.constant / self.folding.y_scale) ** 2)
@@ -248,7 +222,7 @@ class Ensemble(Graph):
         """Mean ``(n, k)`` of both orders of each pair, weighted, twin by twin."""
         weights = _constant(np.array([first, second]).reshape(1, 2, 1))
         return [
-            self.ops.mean(self.ops.reshape(one, (-1, 2, len(twin.targets))) * weights)
+            self.ops.reduce_mean(self.ops.reshape(one, (-1, 2, len(twin.targets))) * weights, 1)
             for twin, one in zip(self.folding.twins, outputs, strict=True)
         ]
 
@@ -276,7 +250,7 @@ class BareTwin(Graph):
 
     def first(self, tensors: Tensors) -> Tensors:
         """Each pair, ``(n, 1, 1, h)``."""
-        pair = self.ops.join([tensors[name] for name in self.queries])
+        pair = self.ops.concat([tensors[name] for name in self.queries], 1)
         pair = self.ops.reshape(pair, (-1, 1, 1, 2 * self.folding.features))
         return {
             name: self._dense(pair, twin.first)
@@ -287,7 +261,7 @@ class BareTwin(Graph):
         """Differences of all twins side by side, and likewise their second outputs."""
         found = zip(self.outputs, (outputs, difficulties), strict=True)
         return {
-            name: self.ops.reshape(self.ops.join(some, axis=3), (-1, len(some)))
+            name: self.ops.reshape(self.ops.concat(some, 3), (-1, len(some)))
             for name, some in found
             if some
         }

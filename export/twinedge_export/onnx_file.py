@@ -28,73 +28,72 @@ OPSET, IR_VERSION = 17, 8
 BATCH = "n"
 
 
-class Value:
+class _Value:
     """A value of a graph under construction, with the arithmetic of a tensor."""
 
-    def __init__(self, name: str, nodes: "Nodes") -> None:
+    def __init__(self, name: str, nodes: "_Nodes") -> None:
         self.name = name
         self._nodes = nodes
 
-    def __add__(self, other: "Value | Array") -> "Value":
+    def __add__(self, other: "_Value | Array") -> "_Value":
         return self._nodes.add("Add", self, other)
 
-    def __sub__(self, other: "Value | Array") -> "Value":
+    def __sub__(self, other: "_Value | Array") -> "_Value":
         return self._nodes.add("Sub", self, other)
 
-    def __mul__(self, other: "Value | Array") -> "Value":
+    def __mul__(self, other: "_Value | Array") -> "_Value":
         return self._nodes.add("Mul", self, other)
 
 
-class Nodes:
-    """Nodes and constants of a graph under construction: ``graph.TensorFlow`` in ONNX.
+class _Nodes:
+    """Nodes and constants of a graph under construction, by functions like TensorFlow's.
 
     ``products`` names the nodes that multiply by a kernel, in order.
     """
 
     def __init__(self) -> None:
+        self.nn = self
         self.products: list[str] = []
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[bytes, onnx.TensorProto] = {}
 
-    def product(self, x: Value, kernel: Array) -> Value:
-        """Multiply ``x`` by a kernel ``(i, outputs)``."""
+    def conv2d(self, x: _Value, kernel: Array, stride: int, padding: str) -> _Value:
+        """Multiply by a kernel ``(1, 1, i, outputs)``."""
+        del stride, padding  # one, and none
         name = f"layer{len(self.products)}"
         self.products.append(name)
         label = _kernel_of(name)
-        self._constants[label.encode()] = numpy_helper.from_array(kernel, label)
-        return self.add("MatMul", x, Value(label, self), name=name)
+        self._constants[label.encode()] = numpy_helper.from_array(kernel[0, 0], label)
+        return self.add("MatMul", x, _Value(label, self), name=name)
 
-    def reshape(self, x: Value, shape: tuple[int, ...]) -> Value:
-        """Bring ``x`` to a shape."""
+    def relu(self, x: _Value) -> _Value:
+        return self.add("Relu", x)
+
+    def silu(self, x: _Value) -> _Value:
+        return x * self.add("Sigmoid", x)
+
+    def reshape(self, x: _Value, shape: tuple[int, ...]) -> _Value:
         return self.add("Reshape", x, np.array(shape, np.int64))
 
-    def join(self, some: list[Value], axis: int = 1) -> Value:
-        """Put values side by side."""
+    def concat(self, some: list[_Value], axis: int) -> _Value:
         return self.add("Concat", *some, axis=axis) if len(some) > 1 else some[0]
 
-    def mean(self, x: Value, *, keepdims: bool = False) -> Value:
-        """Take the mean over the second axis."""
-        return self.add("ReduceMean", x, axes=[1], keepdims=int(keepdims))
+    def reduce_mean(self, x: _Value, axis: int, *, keepdims: bool = False) -> _Value:
+        return self.add("ReduceMean", x, axes=[axis], keepdims=int(keepdims))
 
-    def sqrt(self, x: Value) -> Value:
-        """Take the square root."""
+    def sqrt(self, x: _Value) -> _Value:
         return self.add("Sqrt", x)
 
-    def clip(self, x: Value, limit: float) -> Value:
-        """Clip at ``-limit`` and ``limit``."""
-        return self.add("Clip", x, np.array(-limit, np.float32), np.array(limit, np.float32))
+    def clip_by_value(self, x: _Value, low: float, high: float) -> _Value:
+        return self.add("Clip", x, np.array(low, np.float32), np.array(high, np.float32))
 
-    def activate(self, x: Value, activation: str) -> Value:
-        """Apply "relu" or "silu"."""
-        return self.add("Relu", x) if activation == "relu" else x * self.add("Sigmoid", x)
-
-    def add(self, op: str, *inputs: Value | Array, name: str = "", **attributes: Any) -> Value:
+    def add(self, op: str, *inputs: _Value | Array, name: str = "", **attributes: Any) -> _Value:
         """Add a node; arrays among its inputs become constants of the file."""
         name = name or f"{op.lower()}{len(self._nodes)}"
-        names = [one.name if isinstance(one, Value) else self._constant(one) for one in inputs]
+        names = [one.name if isinstance(one, _Value) else self._constant(one) for one in inputs]
         output = f"{name}_out"
         self._nodes.append(helper.make_node(op, names, [output], name, **attributes))
-        return Value(output, self)
+        return _Value(output, self)
 
     def _constant(self, value: Array) -> str:
         key = b"%s %s " % (str(value.dtype).encode(), str(value.shape).encode()) + value.tobytes()
@@ -103,7 +102,7 @@ class Nodes:
             self._constants[key] = numpy_helper.from_array(value, name)
         return self._constants[key].name
 
-    def model(self, graph: Graph, outputs: dict[str, Value]) -> onnx.ModelProto:
+    def model(self, graph: Graph, outputs: dict[str, _Value]) -> onnx.ModelProto:
         """Complete the file, with these outputs."""
         folding = graph.folding
         levels = [] if folding.calibration is None else folding.calibration.quantiles
@@ -163,9 +162,9 @@ def onnx_model(
     queries = graph.calibration(model)
     if level != "float32":
         graph = with_core_on_grid(graph, queries)
-    nodes = Nodes()
+    nodes = _Nodes()
     graph = type(graph)(graph.folding, integers=False, ops=nodes)
-    hidden = graph.head({name: Value(name, nodes) for name in graph.queries})
+    hidden = graph.head({name: _Value(name, nodes) for name in graph.queries})
     before = len(nodes.products)
     outputs = graph.core(hidden)
     core = nodes.products[before:]

@@ -38,7 +38,7 @@ from twinedge.scoring.weights import in_proportion, of_rows
 from twinedge.training.batches import Examples, Stack, expected_seconds
 from twinedge.training.network import Architecture, tf
 from twinedge.training.pairs import nearest_others, partners_of
-from twinedge_export.files import File, Job, Level, RoundingError
+from twinedge_export.files import File, Job, Make, RoundingError
 from twinedge_export.fold_anchors import Inputs, anchor_lists
 from twinedge_export.round_weights import round_network
 from twinedge_export.settings import check_weights
@@ -126,7 +126,7 @@ def quantise(
             counts=counts,
             curve=silu_curve() if architecture.activation == "silu" else None,
             neighbors=_neighbors(model, neighbors),
-            trained_on_neighbors=_trained_on_neighbors(model),
+            trained_on_neighbors=model.pairs == "neighbors",
             intervals=replace(_UNCALIBRATED, trust=round(65536 * model.trust_))
             if intervals and model.difficulty_ is not None
             else None,
@@ -176,14 +176,11 @@ def _domain(pack: Pack, model: TwinRegressor, fill_values: Array | None) -> Doma
     return Domain(least, most, fill)
 
 
-def _trained_on_neighbors(model: TwinRegressor) -> bool:
-    return bool(model.pairs == "neighbors")
-
-
 def _neighbors(model: TwinRegressor, neighbors: int | None) -> int:
+    near = model.pairs == "neighbors"
     if neighbors is None:
-        return int(model.neighbors) if _trained_on_neighbors(model) else 0
-    if not neighbors and _trained_on_neighbors(model):
+        return int(model.neighbors) if near else 0
+    if near and not neighbors:
         raise InputError("a model trained on neighbors cannot predict with all anchors")
     return int(neighbors)
 
@@ -192,7 +189,7 @@ def _calibration_pairs(model: TwinRegressor, scaled: Array) -> Array:
     """Random pairs ``(n, 2 f)`` of training points, like those of the training."""
     rng = np.random.default_rng(0)
     pick = rng.integers(len(scaled), size=(_CALIBRATION_PAIRS, 2))
-    if _trained_on_neighbors(model):
+    if model.pairs == "neighbors":
         partners = nearest_others(scaled, int(model.neighbors))
         pick[:, 1] = partners[pick[:, 0], pick[:, 1] % partners.shape[1]]
     return scaled[pick].reshape(_CALIBRATION_PAIRS, -1).astype(np.float64)
@@ -358,13 +355,11 @@ NAME = "model.twin"
 def twin_file(job: Job) -> tuple[File, Job]:
     """Write the pack; return it, and the job with the model that was accepted."""
     weights, qat, seed = job.settings.weights, job.settings.qat, job.settings.seed
-    models = {}
 
-    def pack_of(made: str, model: TwinRegressor) -> bytes:
+    def packed(model: TwinRegressor) -> tuple[bytes, TwinRegressor]:
         if job.intervals:  # exported anchors are a subset, and layers may have changed
             model = copy(model)
             model.difficulty_ = learn_difficulty(model, seed, job.rows)
-        models[made] = model
         pack = quantise(
             model,
             job.rows,
@@ -378,34 +373,31 @@ def twin_file(job: Job) -> tuple[File, Job]:
         if pack.intervals is not None:
             inputs = [one["name"] for one in job.metadata["features"]]
             pack = replace(pack, schema=schema_of(inputs, job.metadata["target"]))
-        return write_pack(pack)
+        return write_pack(pack), model
 
-    levels = []
+    def fine_tuned() -> TwinRegressor:
+        return fine_tune(
+            job.model,
+            *job.evaluator.points,
+            sample_weight=job.evaluator.weights,
+            weights=weights,
+            seed=seed,
+            progress=job.progress,
+        )
+
+    levels: dict[str, Make] = {}
     if not qat:
-        levels.append(Level(weights, lambda: pack_of(weights, job.model), lambda: job.model))
+        levels[weights] = lambda: packed(job.model)
     if qat is not False:
-        made = f"{weights}, fine-tuned"
-
-        def fine_tuned() -> TwinRegressor:
-            return fine_tune(
-                job.model,
-                *job.evaluator.points,
-                sample_weight=job.evaluator.weights,
-                weights=weights,
-                seed=seed,
-                progress=job.progress,
-            )
-
-        levels.append(Level(made, lambda: pack_of(made, fine_tuned()), lambda: models[made]))
+        levels[f"{weights}, fine-tuned"] = lambda: packed(fine_tuned())
     try:
-        file = job.write("twin", NAME, levels)
+        file, model = job.write("twin", NAME, levels)
     except RoundingError as error:
         if weights == "int16":
             raise
         wider = Parameter("weights", "int16")
         raise RoundingError(*error.parts, "; ", wider, " costs less", cost=error.cost) from error
-    pack = read_pack(file.path.read_bytes())
-    return file, replace(job, model=models[file.made], pack=pack)
+    return file, replace(job, model=model, pack=read_pack(file.path.read_bytes()))
 
 
 def _calibrated(pack: Pack, job: Job) -> Pack:

@@ -149,7 +149,7 @@ def round_network(
         unit = 2.0**-layer.fraction
         layer = replace(layer, fraction=max(layer.fraction, FRACTIONS[0]))
         layers.append(layer)
-        h = np.maximum(z, 0) if curve is None else z * _sigmoid(z)
+        h = _activate(z, architecture.activation)
         q = activate(layer, q @ layer.kernel.T + layer.bias, curve).astype(np.float64)
     # A difference is taken in both orders and halved, so the output's bias cancels.
     orders = [np.split(both, 2) for both in (h, q)]
@@ -315,13 +315,6 @@ def _steps(finest: Array, scale: float) -> tuple[Array, Array, int]:
 def _exponent(factor: float) -> int:
     """Largest power of two that a factor can be scaled by before its multiplier is too large."""
     return floor(log2(LARGEST / 65536 / max(factor, 1e-30)))
-
-
-def _sigmoid(z: Array) -> Array:
-    # Written so that no exponential overflows.
-    small = np.exp(-np.abs(z))
-    sigmoid: Array = np.where(z >= 0, 1.0, small) / (1 + small)
-    return sigmoid
 
 
 _LARGEST_WEIGHT = 127

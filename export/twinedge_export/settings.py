@@ -16,38 +16,7 @@ _COUNTS = ("fewest", "all", "auto")  # the last is the name of the first in earl
 
 @dataclass(frozen=True)
 class ExportSettings:
-    """Settings of an export, checked when they are made.
-
-    Parameters
-    ----------
-    anchors : int, "fewest", "all" or sequence of int
-        How many training points travel with all twins together, or which rows.
-    select : str
-        How to choose them: a method, "auto", or a file of row numbers, which overrides ``anchors``.
-    formats : sequence of {"twin", "tflite", "onnx", "c"}
-        What to write; the ``.twin`` is always written.
-    weights : {"int8", "int16"}
-        Kernels of the pack.
-    qat : bool, optional
-        Whether to fine-tune to the rounding; by default only if rounding costs more than the
-        tolerance.
-    float_io : bool
-        Whether TFLite files take and return floats.
-    single_file : bool
-        Whether the C runtime is one ``twin.c`` and one ``twin.h``.
-    neighbors : int, optional
-        How many nearest anchors of each twin predict, 0 for all; by default as in training.
-    tolerance : float
-        Fraction by which rounding may raise the validation error.
-    intervals : bool
-        Whether files have intervals, feature ranges and fill values, if the model does.
-    overwrite : bool
-        Whether to replace files that were changed since, or that are in the way.
-    seed : int
-        For the choice of anchors and the fine-tuning.
-    verbose : bool
-        Whether to show progress on standard error.
-    """
+    """The keyword arguments of ``twinedge.export``, which explains them, checked when made."""
 
     anchors: int | str | Sequence[int] = defaults.ANCHORS
     select: str = "auto"

@@ -117,6 +117,13 @@ def _schema() -> Any:
     return import_module("tensorflow.lite.python.schema_py_generated")
 
 
+def _new(kind: str, **fields: Any) -> Any:
+    """Make an object of the format."""
+    one = getattr(_schema(), f"{kind}T")()
+    vars(one).update(fields)
+    return one
+
+
 def _signature(model: Any) -> tuple[dict[str, int], dict[str, int]]:
     """Tensors that are inputs and outputs, by name, in the order of their names."""
     (signature,) = model.signatureDefs
@@ -160,24 +167,28 @@ def _quantise(model: Any, number: int, low: float, high: float) -> int:
     schema, graph = _schema(), model.subgraphs[0]
     low, high = min(low, 0.0), max(high, 0.0)
     scale = (high - low) / 255 or 1.0
-    source, tensor = graph.tensors[number], schema.TensorT()
-    tensor.shape, tensor.shapeSignature = source.shape, source.shapeSignature
-    tensor.type = schema.TensorType.INT8
-    tensor.name = source.name + b"_int8"
-    tensor.quantization = schema.QuantizationParametersT()
-    tensor.quantization.scale = np.array([scale], np.float32)
-    tensor.quantization.zeroPoint = np.array([round(-128 - low / scale)], np.int64)
+    source = graph.tensors[number]
+    quantization = _new(
+        "QuantizationParameters",
+        scale=np.array([scale], np.float32),
+        zeroPoint=np.array([round(-128 - low / scale)], np.int64),
+    )
+    tensor = _new(
+        "Tensor",
+        shape=source.shape,
+        shapeSignature=source.shapeSignature,
+        type=schema.TensorType.INT8,
+        name=source.name + b"_int8",
+        quantization=quantization,
+    )
+    made, code = len(graph.tensors), schema.BuiltinOperator.QUANTIZE
+    ends = {"inputs": np.array([number], np.int32), "outputs": np.array([made], np.int32)}
+    graph.operators.append(_new("Operator", opcodeIndex=len(model.operatorCodes), **ends))
     graph.tensors.append(tensor)
-    code = schema.OperatorCodeT()
-    code.builtinCode = code.deprecatedBuiltinCode = schema.BuiltinOperator.QUANTIZE
-    code.version = 1
-    model.operatorCodes.append(code)
-    operator = schema.OperatorT()
-    operator.opcodeIndex = len(model.operatorCodes) - 1
-    operator.inputs = np.array([number], np.int32)
-    operator.outputs = np.array([len(graph.tensors) - 1], np.int32)
-    graph.operators.append(operator)
-    return len(graph.tensors) - 1
+    model.operatorCodes.append(
+        _new("OperatorCode", builtinCode=code, deprecatedBuiltinCode=code, version=1)
+    )
+    return made
 
 
 def _name(graph: Any, ends: dict[str, int]) -> None:
@@ -193,30 +204,19 @@ def _name(graph: Any, ends: dict[str, int]) -> None:
 
 
 def _sign(model: Any, inputs: dict[str, int], outputs: dict[str, int]) -> None:
-    schema = _schema()
-
-    def named(ends: dict[str, int]) -> list[Any]:
-        maps = []
-        for name, number in ends.items():
-            one = schema.TensorMapT()
-            one.name, one.tensorIndex = name.encode(), number
-            maps.append(one)
-        return maps
-
-    signature = schema.SignatureDefT()
-    signature.signatureKey = _SIGNATURE
-    signature.inputs, signature.outputs = named(inputs), named(outputs)
+    named = [
+        [_new("TensorMap", name=name.encode(), tensorIndex=number) for name, number in ends.items()]
+        for ends in (inputs, outputs)
+    ]
+    signature = _new("SignatureDef", signatureKey=_SIGNATURE, inputs=named[0], outputs=named[1])
     model.signatureDefs = [signature]
 
 
 def _describe(model: Any, metadata: dict[str, Any]) -> None:
     """Add our metadata, and keep only those of the converter's that a runtime reads."""
-    schema = _schema()
     text = json.dumps(metadata, ensure_ascii=False).encode()
-    buffer, entry = schema.BufferT(), schema.MetadataT()
-    buffer.data = np.frombuffer(text, np.uint8)
-    entry.name, entry.buffer = METADATA, len(model.buffers)
-    model.buffers.append(buffer)
+    entry = _new("Metadata", name=METADATA, buffer=len(model.buffers))
+    model.buffers.append(_new("Buffer", data=np.frombuffer(text, np.uint8)))
     model.metadata = [*(one for one in model.metadata or [] if one.name == _RUNTIME), entry]
     model.description = b"Made by twinedge"
     model.metadataBuffer = None

@@ -1,4 +1,6 @@
 from copy import copy
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,9 +26,16 @@ def spread(evaluator, tiny_twin):
     return tiny_twin.spread(evaluator.points[0], anchors=ROWS)
 
 
+def device(mean, spread):
+    """A loaded file that predicts by these functions."""
+    return SimpleNamespace(
+        predict=mean, predict_all=lambda x: SimpleNamespace(mean=mean(x), spread=spread(x))
+    )
+
+
 def both(model, **options):
-    """Mean and spread of a float model, as from a file."""
-    return lambda x: (model.predict(x, **options), model.spread(x, **options))
+    """A float model, as a file."""
+    return device(partial(model.predict, **options), partial(model.spread, **options))
 
 
 def test_the_float_model_itself_costs_nothing(evaluator, tiny_twin, spread):
@@ -50,8 +59,8 @@ def test_all_anchors_are_the_yardstick_of_the_ratio(evaluator, tiny_twin, points
 
 
 def test_an_offset_shows_as_deviation_and_cost(evaluator, tiny_twin, spread):
-    predict = tiny_twin.predict
-    score = evaluator.score(lambda x: (predict(x, anchors=ROWS) + 100, spread[: len(x)]), spread)
+    offset = device(lambda x: tiny_twin.predict(x, anchors=ROWS) + 100, lambda x: spread)
+    score = evaluator.score(offset, spread)
     assert score.largest_deviation == pytest.approx(100)
     assert score.cost > 1
 
@@ -59,11 +68,8 @@ def test_an_offset_shows_as_deviation_and_cost(evaluator, tiny_twin, spread):
 def test_a_lucky_deviation_costs_what_it_costs_elsewhere(evaluator, tiny_twin, points, spread):
     y = points[0][1]
 
-    def closer(x):
-        """Halfway from the prediction to the truth, which no rounding can know."""
-        mean, spread = both(tiny_twin, anchors=ROWS)(x)
-        return (mean + y) / 2, spread
-
+    # Halfway from the prediction to the target, which no rounding can know.
+    closer = device(lambda x: (tiny_twin.predict(x, anchors=ROWS) + y) / 2, lambda x: spread)
     lucky = Evaluator.of(tiny_twin, ROWS, 0, points[0], None).score(closer, spread)
     assert lucky.rmse < evaluator.exported_rmse
     assert lucky.cost == pytest.approx(np.hypot(1, 0.5) - 1)
@@ -78,26 +84,22 @@ def test_without_test_points_there_is_no_test_error(tiny_twin, points, spread):
 def test_neighbors_predict_where_they_will_on_the_device(tiny_twin, points):
     evaluator = Evaluator.of(tiny_twin, ROWS, 3, *points)
     np.testing.assert_array_equal(
-        evaluator.same, tiny_twin.predict(points[0][0], anchors=ROWS, neighbors=3)
+        evaluator.predictions, tiny_twin.predict(points[0][0], anchors=ROWS, neighbors=3)
     )
 
 
 def test_a_file_that_predicts_no_numbers_is_refused(evaluator, complaint, spread):
     good = np.zeros(20)
     for bad in (np.full(20, np.nan), np.zeros(3)):
-        assert "finite numbers" in complaint(
-            evaluator.score, lambda x, bad=bad: (bad, good), spread
-        )
-        assert "finite numbers" in complaint(
-            evaluator.score, lambda x, bad=bad: (good, bad), spread
-        )
+        for mean, spreads in ((bad, good), (good, bad)):
+            found = device(lambda x, mean=mean: mean, lambda x, spreads=spreads: spreads)
+            assert "finite numbers" in complaint(evaluator.score, found, spread)
 
 
 def test_a_spread_far_below_the_error_is_no_yardstick(evaluator, tiny_twin):
-    predict, small = tiny_twin.predict, 1e-6 * evaluator.exported_rmse
-    tenfold = evaluator.score(
-        lambda x: (predict(x, anchors=ROWS), np.full(len(x), 10 * small)), np.full(20, small)
-    )
+    small = 1e-6 * evaluator.exported_rmse
+    found = device(partial(tiny_twin.predict, anchors=ROWS), lambda x: np.full(len(x), 10 * small))
+    tenfold = evaluator.score(found, np.full(20, small))
     assert 0 < tenfold.spread_cost < 0.001
 
 

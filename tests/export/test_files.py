@@ -1,6 +1,7 @@
 """Which of several levels of rounding is written."""
 
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from twinedge.progress import Progress
 from twinedge_export.deviations import Evaluator
-from twinedge_export.files import Job, Level, RoundingError
+from twinedge_export.files import Job, RoundingError
 from twinedge_export.settings import ExportSettings
 
 ROWS = np.arange(0, 80, 10)
@@ -34,33 +35,37 @@ def job(tiny_twin, curve, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def level(tiny_twin):
-    """Make a level of the float model itself: ``level(made, content)``."""
-    return lambda made, content: Level(made, lambda: content, lambda: tiny_twin)
+def levels(tiny_twin):
+    """Levels of the float model itself: ``levels(made=content)``."""
+
+    def make(**contents):
+        return {made: partial(lambda one: (one, tiny_twin), one) for made, one in contents.items()}
+
+    return make
 
 
-def test_the_first_level_within_the_tolerance_is_written(job, tiny_twin, level):
-    never = Level("finer", lambda: 1 / 0, lambda: tiny_twin)
-    file = job.write("kind", "model.txt", [level("coarse", b"9"), level("fine", b"0"), never])
+def test_the_first_level_within_the_tolerance_is_written(job, tiny_twin, levels):
+    never = {"finer": lambda: 1 / 0}
+    file, model = job.write("kind", "model.txt", levels(coarse=b"9", fine=b"0") | never)
     assert (file.kind, file.made, file.bytes) == ("kind", "fine", 1)
     assert file.path.read_bytes() == b"0"
     assert file.score.cost == 0
+    assert model is tiny_twin
     # So it is if only the spread is off.
-    file = job.write("kind", "model.txt", [level("coarse", b"0 1.2"), level("fine", b"0 1.04")])
+    file, _ = job.write("kind", "model.txt", levels(coarse=b"0 1.2", fine=b"0 1.04"))
     assert file.made == "fine"
     assert (file.score.cost, file.score.spread_cost) == (0, pytest.approx(0.04))
 
 
-def test_a_file_beyond_the_tolerance_is_named_and_removed(job, level, complaint):
-    levels = [level("coarse", b"0 1.2"), level("less so", b"9 0.98")]
-    message = complaint(job.write, "kind", "model.txt", levels)
+def test_a_file_beyond_the_tolerance_is_named_and_removed(job, levels, complaint):
+    message = complaint(job.write, "kind", "model.txt", levels(coarse=b"0 1.2", finer=b"9 0.98"))
     assert message.startswith("model.txt: ")
     assert "0.0 % and is 20.0 % off in the spread (coarse)" in message
     assert message.count("spread") == 1
-    assert "(less so), more than tolerance=0.02 allows" in message
+    assert "(finer), more than tolerance=0.02 allows" in message
     assert not list(job.folder.iterdir())
+    coarse = levels(coarse=b"0 1.2")
     with pytest.raises(RoundingError) as refused:
-        job.write("kind", "model.txt", levels[:1])
-    settings = ExportSettings(tolerance=1.001 * refused.value.cost)
-    wider = replace(job, settings=settings)
-    assert wider.write("kind", "model.txt", levels[:1]).made == "coarse"
+        job.write("kind", "model.txt", coarse)
+    wider = replace(job, settings=ExportSettings(tolerance=1.001 * refused.value.cost))
+    assert wider.write("kind", "model.txt", coarse)[0].made == "coarse"
