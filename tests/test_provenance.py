@@ -71,7 +71,7 @@ def test_a_table_that_holds_all_training_rows_is_known_well():
     X, y = rows(5666)
     digest = TrainingRows.of(X[:4568], y[:4568])
     assert digest.known(X, y) == (4570, False)
-    assert digest.known(X, y).words(5666) == "about 4,570 of 5,666 rows were trained on"
+    assert digest.known(X, y).describe(5666) == "about 4,570 of 5,666 rows were trained on"
     # Part of what was trained on, and nothing else.
     assert digest.known(X[:2000], y[:2000]) == (2000, False)
     assert digest.known(X[4568:], y[4568:]) == (0, False)

@@ -32,19 +32,19 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def network_shape(twins: int, hidden: tuple[int, ...], activation: str) -> str:
+def describe_networks(twins: int, hidden: tuple[int, ...], activation: str) -> str:
     """Describe the networks of a model.
 
     Examples
     --------
-    >>> network_shape(4, (56, 56), "relu")
+    >>> describe_networks(4, (56, 56), "relu")
     '4 twins of 56-56, relu'
     """
     noun = "twin" if twins == 1 else "twins"
     return f"{twins} {noun} of {'-'.join(map(str, hidden))}, {activation}"
 
 
-def intervals_shown(coverages: Any, measured: Any = None) -> str | None:
+def describe_intervals(coverages: Any, measured: Any = None) -> str | None:
     """Describe the intervals of a model, with the coverage of 90 % intervals if it was measured."""
     levels = sorted(float(one) for one in coverages)
     if not levels:

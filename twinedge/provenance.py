@@ -1,9 +1,9 @@
-"""Which rows a model was trained on: a digest that tells how many of a table are among them.
+"""Which rows a model was trained on: a digest that shows how many of a table are among them.
 
 Each row is hashed, and the smallest hashes are kept: a fair sample of the rows, the same for the
 same table in any order. Hashes of another table below the largest of them are a sample of that one,
-and the share of hashes in common says how many rows are. Up to 96 rows, the sample is all of them,
-and the count is exact. Only numpy is needed, so that a Raspberry Pi can tell as well.
+and the share of hashes in common shows how many rows are. Up to 96 rows, the sample is all of them,
+and the count is exact. Only numpy is needed, so that a Raspberry Pi can count them as well.
 """
 
 from base64 import b64decode, b64encode
@@ -29,8 +29,8 @@ class Known(NamedTuple):
     rows: int
     exact: bool
 
-    def words(self, of: int) -> str:
-        """Say it of a table with so many rows."""
+    def describe(self, of: int) -> str:
+        """Describe it, of a table with so many rows."""
         about = "" if self.exact else "about "
         return f"{about}{self.rows:,} of {of:,} rows were trained on"
 
@@ -77,24 +77,24 @@ class TrainingRows:
         Returns
         -------
         Known or None
-            None if the table is too small to tell.
+            None if the table is too small to estimate it.
         """
         if self.fill_values is not None:
             X = np.where(np.isnan(X), self.fill_values, X)
-        theirs = hash_rows(X, y)
-        common = np.isin(theirs, self.hashes)
+        hashes = hash_rows(X, y)
+        common = np.isin(hashes, self.hashes)
         if self.is_complete:
             return Known(int(common.sum()), True)
-        sampled = theirs <= self.hashes[-1]
+        sampled = hashes <= self.hashes[-1]
         if not sampled.any():
             return None
         # Of two samples, the smaller one has the larger share in common, which is the surer.
-        both = np.unique(theirs[common])
-        if len(np.unique(theirs[sampled])) < len(self.hashes):
-            estimate = len(theirs) * common.sum() / sampled.sum()
+        both = np.unique(hashes[common])
+        if len(np.unique(hashes[sampled])) < len(self.hashes):
+            estimate = len(hashes) * common.sum() / sampled.sum()
         else:
             estimate = self.count * len(both) / len(self.hashes)
-        estimate = min(estimate, len(theirs))
+        estimate = min(estimate, len(hashes))
         digits = _DIGITS - len(str(int(estimate)))
         return Known(int(round(estimate, min(digits, 0))), False)
 
@@ -109,7 +109,7 @@ class TrainingRows:
 
     @classmethod
     def read(cls, record: Any) -> "TrainingRows | None":
-        """Read the digest of a run or pack; None if there is none, as in older ones.
+        """Read the digest of a run or pack; None if there is none, as in packs of version 1.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from twinedge.atomic_files import RUN, check_folder, digest, write_folder
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
-from twinedge.notebook import facts_table, intervals_shown
+from twinedge.notebook import describe_intervals, facts_table
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_record import FILE, FORMAT, VERSION, read_record
 from twinedge.scoring.calibration import Calibration, CalibrationRows
@@ -134,7 +134,7 @@ class Run:
             "R² on the test rows": scores.get("r2_test"),
             "error of the mean": scores.get("rmse_mean"),
             "error of a linear model": scores.get("rmse_linear"),
-            "intervals": intervals_shown(
+            "intervals": describe_intervals(
                 getattr(self.model.calibration_, "quantiles", ()), scores.get("coverage_test")
             ),
         }

@@ -87,19 +87,6 @@ def test_predictions_get_nearer_to_what_is_measured_there(model, site):
     assert errors[-1] < errors[0] < before
 
 
-def test_intervals_follow(model, curve, site):
-    X, y = site
-    plain = model.predict_interval(curve[0])
-    mean, scale = model.adapt(X, y).predict(curve[0], return_std=True)
-    low, high = model.predict_interval(curve[0]).T
-    reach = model.calibration_.reach(0.9)
-    np.testing.assert_allclose(low, mean - reach * scale)
-    np.testing.assert_allclose(high, mean + reach * scale)
-    assert not np.allclose(low, plain[:, 0])
-    several = model.predict_interval(curve[0], [0.5, 0.9])
-    np.testing.assert_array_equal(several[:, :, 1], np.stack([low, high], axis=1))
-
-
 def test_expected_points_make_intervals_narrower_and_surprising_ones_wider(model, curve):
     X = curve[0][100:]
     mean, scale = model.predict(X, return_std=True)

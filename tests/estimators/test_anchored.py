@@ -73,20 +73,6 @@ def test_anchors_set_in_the_constructor_are_those_predict_uses(model, X):
     assert not np.allclose(chosen, model.predict(X))
 
 
-def test_mean_and_std_are_those_of_the_estimates(model, X):
-    mean, std = model.predict(X), model.spread(X)
-    estimates = model.estimates(X)
-    np.testing.assert_allclose(mean, estimates.mean(axis=1))
-    np.testing.assert_allclose(std, estimates.std(axis=1))
-    np.testing.assert_array_equal(model.predict(X), mean)
-    assert (std > 0).all()
-
-
-def test_a_single_anchor_has_no_spread(tiny_twin, X):
-    std = tiny_twin.spread(X, anchors=[3])
-    np.testing.assert_array_equal(std, 0)
-
-
 def test_neighbors_are_the_anchors_nearest_in_scaled_features(model, difference, X):
     estimates = model.estimates(X, neighbors=3)
     scaled = (model.anchor_X_ - model.scaling_.x_mean) / model.scaling_.x_scale
@@ -108,11 +94,6 @@ def test_neighbors_of_shared_anchors_are_among_each_twins_own(four_twins, differ
         closest = [one[np.argsort(distance[one])[:2]] for one in own]
         expected = estimates_of(four_twins, difference, x, closest)
         np.testing.assert_allclose(mine, expected, **UNITS)
-
-
-def test_as_many_neighbors_as_anchors_change_nothing(model, X):
-    plain = model.predict(X)
-    np.testing.assert_allclose(model.predict(X, neighbors=10_000), plain, rtol=1e-6)
 
 
 def test_predictions_across_blocks_are_those_of_one_block(model, X, monkeypatch):

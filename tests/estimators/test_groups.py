@@ -87,16 +87,6 @@ def test_validation_holds_out_whole_groups_and_leaves_rows_to_train_on(counts, f
         np.testing.assert_array_equal(numbers, expected)
 
 
-def test_the_same_seed_holds_out_the_same_groups_and_others_do_not(machines):
-    X, y, machine, _ = machines
-    held = [
-        tuple(rows_of(prepared(TwinRegressor(), X, y, None, machine, seed)[1], X))
-        for seed in (0, 0, 1, 2, 3, 4)
-    ]
-    assert held[0] == held[1]
-    assert len(set(held)) > 2
-
-
 def test_without_groups_rows_are_held_out_as_ever(machines):
     X, y, _, _ = machines
     model = TwinRegressor()
@@ -291,22 +281,6 @@ def test_trees_predict_groups_that_they_never_saw(machines):
     np.testing.assert_array_equal(alone, known)
 
 
-def test_difficulty_is_learnt_with_each_row_in_its_group(tiny_twin, monkeypatch):
-    model = copy(tiny_twin)
-    model.groups_ = (model.anchor_X_[:, 0] > 0).astype(int) + 2 * (model.anchor_X_[:, 1] > 5)
-    seen = []
-
-    def look(x, y, seed, groups, weights):
-        seen.append((x, groups))
-        return np.zeros(len(x))
-
-    monkeypatch.setattr(difficulty, "_held_out_errors", look)
-    difficulty.learn_difficulty(model, 0)
-    ((x, groups),) = seen
-    back = x * model.scaling_.x_scale + model.scaling_.x_mean
-    np.testing.assert_array_equal(groups, (back[:, 0] > 0).astype(int) + 2 * (back[:, 1] > 5))
-
-
 # Whole trainings, as short as possible.
 
 
@@ -366,17 +340,6 @@ def test_a_run_keeps_groups_and_trust(grouped, machines, tmp_path):
     assert back.trust_ == grouped.trust_
     back.calibrate(X, y)
     assert back.trust_ == grouped.trust_
-
-
-def test_a_run_without_intervals_of_its_own_keeps_the_trust(machines, brief, tmp_path):
-    X, y, machine, shift = machines
-    validation = X[:5], (y + shift)[:5]  # too few to calibrate on
-    model = TwinRegressor(**brief)
-    model.fit(X[15:], (y + shift)[15:], validation=validation, groups=machine[15:])
-    assert model.calibration_ is None
-    assert model.trust_ > 0.5
-    Run(model, ("a", "b"), "y", validation, validation).save(tmp_path / "run")
-    assert load_run(tmp_path / "run").model.trust_ == model.trust_
 
 
 def test_a_training_resumes_with_the_same_groups_by_any_name(machines, brief, complaint, tmp_path):

@@ -179,14 +179,6 @@ class TestImputing:
         assert device.missing(rows).any()
         np.testing.assert_allclose(device.predict(rows), imputing.predict(rows), atol=0.3)
 
-    def test_as_the_command_does(self, holes, tmp_path):
-        table = holes[0].assign(y=holes[1])
-        table.to_csv(tmp_path / "t.csv", index=False)
-        run = twinedge.fit_csv(tmp_path / "t.csv", target="y", impute="median", **TINY)
-        assert run.model.impute == "median"
-        np.testing.assert_array_equal(run.fill_values, run.model.fill_values_)
-        assert np.isfinite(run.model.predict(holes[0])).all()
-
     def test_only_if_asked_to(self, holes, complaint):
         with pytest.raises(ValueError, match="NaN"):
             TwinRegressor(**TINY).fit(*holes)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.estimators.loops import LoopedPairs, MixedPairs, SemiSupervisedTask
+from twinedge.estimators.loops import LoopedPairs, SemiSupervisedTask
 from twinedge.training.batches import Examples, Setting
 from twinedge.training.pairs import ExtraPairs
 from twinedge.training.tasks import PairTask
@@ -102,18 +102,6 @@ def test_listed_pairs_come_in_the_stead_of_some_with_their_own_difference(task):
     assert listed.mean() == pytest.approx(16 / 80, abs=0.05)
 
 
-def test_loops_and_listed_pairs_go_together(task):
-    both = SemiSupervisedTask.of(
-        task, with_loops(task).unlabelled, 0.5, with_extra(task).extra
-    ).examples(JOBS)
-    assert isinstance(both.kind, LoopedPairs)
-    assert isinstance(both.kind.pairs, MixedPairs)
-    inputs, targets = drawn(both)
-    plain, differences = drawn(with_extra(task).examples(JOBS))
-    np.testing.assert_array_equal(inputs[:, :, :BATCH], plain)
-    np.testing.assert_array_equal(targets, differences)
-
-
 def test_partners_drawn_once_are_counted_as_so_many_pairs(task):
     partners = np.zeros((ROWS - 2, 2), np.int32)
     few = PairTask(task.x, task.y, ROWS - 2, 3.0, (4,), foldable=False, partners=partners)
@@ -198,8 +186,3 @@ def test_unlabelled_points_that_do_not_fit_are_refused(curve, tiny, U):
         fitted(curve, parameters, unlabelled=U[:, :2])
     with pytest.raises(ValueError, match="NaN"):
         fitted(curve, parameters, unlabelled=np.full((2, 3), np.nan))
-
-
-def test_extra_pairs_that_do_not_fit_are_refused(complaint, curve, tiny, U):
-    extra = ExtraPairs(U, np.array([[0, 60]]), np.array([1.0]))
-    assert "rows must be 0 to 59" in complaint(fitted, curve, tiny, extra=extra)

@@ -99,42 +99,11 @@ def test_listed_anchors_and_neighbors_choose_among_the_estimates(model, X):
     np.testing.assert_allclose(found, np.take_along_axis(every, nearest, axis=1))
 
 
-def test_a_model_trained_on_neighbors_predicts_with_as_many(table, X):
-    model = TwinnedRegressor(TREE, pairs="neighbors", neighbors=5).fit(*table)
-    assert model.estimates(X).shape == (6, 5)
-    assert model.estimates(X, neighbors=2).shape == (6, 2)
-
-
 def test_predictions_across_blocks_are_those_of_one_block(model, X, monkeypatch):
     whole = [model.estimates(X, neighbors=neighbors) for neighbors in (None, 3)]
     monkeypatch.setattr(twinned, "_BLOCK", 2 * 9 * 30)
     for neighbors, expected in zip((None, 3), whole, strict=True):
         np.testing.assert_allclose(model.estimates(X, neighbors=neighbors), expected)
-
-
-def test_a_prediction_needs_memory_for_a_block_only(model, curve, monkeypatch):
-    monkeypatch.setattr(twinned, "_BLOCK", 1000)
-    sizes = []
-    evaluate = type(model)._evaluate
-
-    def watched(self, first, second):
-        sizes.append(3 * first.size)
-        return evaluate(self, first, second)
-
-    monkeypatch.setattr(type(model), "_evaluate", watched)
-    model.predict(curve[0][:20])
-    assert max(sizes) <= 1000
-
-
-def test_uncertainties_are_those_of_its_pairs(model, X):
-    for x, found in zip(X, model.asymmetry(X), strict=True):
-        sums = [f(model, x, a) + f(model, a, x) for a in model.anchor_X_]
-        assert found == pytest.approx(np.sqrt(np.mean(np.square(sums))))
-    rng = np.random.default_rng(0)
-    loops = model.anchor_X_[[rng.choice(30, 2, replace=False) for _ in range(7)]]
-    for x, found in zip(X, model.loop_violation(X, loops=7), strict=True):
-        sums = [f(model, x, a) + f(model, a, b) + f(model, b, x) for a, b in loops]
-        assert found == pytest.approx(np.sqrt(np.mean(np.square(sums))))
 
 
 def test_a_linear_base_gives_the_linear_regression_itself(table, X):

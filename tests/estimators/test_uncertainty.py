@@ -5,12 +5,11 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
-from twinedge import AnnRegressor, TwinnedRegressor, TwinRegressor
+from twinedge import AnnRegressor, TwinnedRegressor, TwinRegressor, scoring
 from twinedge.estimators.uncertainty import (
     MEASURES,
     anchor_uncertainty,
     evaluate_uncertainty,
-    rank_correlation,
     sparsification,
     sparsification_area,
     uncertainty,
@@ -126,22 +125,6 @@ def test_no_uncertainty_beats_the_error_itself(errors, random):
 def test_an_uncertainty_that_never_varies_ranks_nothing(errors):
     error = np.array(errors)
     assert sparsification_area(np.ones(len(error)), error) == pytest.approx(1)
-    assert rank_correlation(np.ones(len(error)), error) == 0
-
-
-def test_the_order_of_points_of_equal_uncertainty_does_not_matter():
-    unsure, error = np.array([1.0, 1.0, 2.0, 2.0]), np.array([0.0, 3.0, 1.0, 5.0])
-    _, one = sparsification(unsure, error)
-    _, other = sparsification(unsure, error[[1, 0, 3, 2]])
-    np.testing.assert_array_equal(one, other)
-
-
-@given(st.lists(st.integers(1, 1000), min_size=2, max_size=30, unique=True))
-def test_rank_correlation_knows_order_alone_and_no_sign(errors):
-    error = np.array(errors, float)
-    signs = np.where(error % 2, 1, -1)
-    assert rank_correlation(error**3, signs * error) == pytest.approx(1)
-    assert rank_correlation(-np.log(error), error) == pytest.approx(-1)
 
 
 def test_points_that_are_hard_to_predict_are_uncertain(curve):
@@ -167,7 +150,7 @@ def test_what_is_evaluated_is_the_mean_of_all_anchors(model, curve):
         unsure = uncertainty(model, X, by)
         weighted = weighted_prediction(model, X, by) - y
         assert found[by] == {
-            "correlation": rank_correlation(unsure, error),
+            "correlation": scoring.rank_correlation(unsure, error),
             "area": sparsification_area(unsure, error),
             "weighted_rmse": pytest.approx(np.sqrt(np.mean(weighted**2))),
         }
@@ -189,7 +172,7 @@ def test_anchors_of_a_model_trained_on_neighbors_are_not_weighted(complaint, cur
     assert uncertainty(model, X).shape == (6,)
 
 
-@pytest.mark.parametrize("function", [rank_correlation, sparsification, sparsification_area])
+@pytest.mark.parametrize("function", [sparsification, sparsification_area])
 @pytest.mark.parametrize(
     ("unsure", "error"),
     [([1.0, 2.0], [1.0]), ([], []), ([[1.0]], [[1.0]]), ([np.nan], [1.0]), ([1.0], [np.inf])],

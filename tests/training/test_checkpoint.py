@@ -41,10 +41,6 @@ def test_what_is_saved_is_loaded_by_one_who_resumes(folder):
     assert_same(Checkpoint(folder, OWNER, resume=True).load(STAGE, state(0)), state(7))
 
 
-def test_a_round_not_begun_starts_afresh(folder):
-    assert_same(Checkpoint(folder, OWNER, resume=True).load("round 1", state(0)), state(0))
-
-
 def test_one_who_does_not_resume_starts_afresh(folder):
     assert_same(Checkpoint(folder, OWNER).load(STAGE, state(0)), state(0))
 

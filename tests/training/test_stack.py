@@ -65,25 +65,6 @@ def test_a_training_restored_from_its_state_ends_with_the_bits_of_one_never_stop
     assert_same_bits(trained(other), whole)
 
 
-def test_weights_stop_moving_at_the_last_step(table, monkeypatch):
-    monkeypatch.setattr("twinedge.training.batches.CHUNK", 99)
-    one = stack(Examples.pairs(*table, rows(0)), steps=100)
-    one.advance()
-    last_but_one = one.state
-    one.advance()
-    assert one.finished
-    np.testing.assert_array_equal(one.state.weights, last_but_one.weights)
-    assert not np.array_equal(one.state.first, last_but_one.first)
-
-
-def test_training_lowers_the_loss(table):
-    one = stack(Examples.pairs(*table, rows(0)), steps=500)
-    first = one.advance()
-    for _ in range(9):
-        last = one.advance()
-    assert last[0] < first[0] / 5
-
-
 def test_a_network_in_a_stack_of_two_learns_what_it_learns_alone(table):
     together = trained(
         stack(Examples.pairs(*table, rows(0, 1)), seeds=(3, 4), decays=(0.01, 0.3)),

@@ -221,14 +221,6 @@ def test_a_finished_round_is_not_trained_again(tmp_path):
     assert after.score == before.score
 
 
-def test_a_checkpoint_of_another_number_of_cores_is_refused(complaint, tmp_path):
-    jobs = [job(100, seed=seed) for seed in range(4)]
-    run(task(), jobs, checkpoint=Checkpoint(tmp_path / "c", {}))
-    for threads in (1, 4):
-        again = Checkpoint(tmp_path / "c", {}, resume=True)
-        assert "cores" in complaint(run, task(), jobs, checkpoint=again, threads=threads)
-
-
 def test_a_checkpoint_that_cannot_be_written_stops_the_training_at_once(monkeypatch):
     class FullDisk(Checkpoint):
         def save(self, stage, stacks):
@@ -239,15 +231,6 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_training_at_once(monkeypa
     with pytest.raises(OSError, match="No space"):
         run(task(), [job(200_000)], counter, FullDisk(None))
     assert counter.steps < 100_000
-
-
-def test_an_error_in_a_thread_reaches_the_caller():
-    class Broken(PairTask):
-        def score(self, architecture, stack, jobs):
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        run(task(Broken), [job(100)])
 
 
 def test_a_stack_that_fails_stops_the_others_soon():

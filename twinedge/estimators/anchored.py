@@ -26,7 +26,7 @@ _PAIRS = 1 << 16  # listed pairs evaluated at a time
 class AnchoredRegressor(RegressorMixin, TableReader):
     """Base of the regressors that predict F(x, anchor) + y_anchor, whatever F is made of.
 
-    A subclass says how many twins it has (``_twins``) and evaluates them (``_across``).
+    A subclass has ``_twins`` functions F, and evaluates them in ``_across``.
     """
 
     pairs: Any
@@ -38,6 +38,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     sample_weights_: FloatArray | None = None
     scaling_: Scaling
     calibration_: Calibration | None = None
+    own_: tuple[FloatArray, ...] = ()  # errors and scores of the points given to ``adapt``
 
     def predict(
         self,
@@ -59,7 +60,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
             (two errors in three are smaller), otherwise the standard deviation of the estimates.
         anchors : "auto", "all", int or array of int, optional
             Anchors to use instead of those set in the constructor: rows of ``anchor_X_``. If
-            training points have weights, all of them count as much as these say, a number of them
+            training points have weights, all of them count by these, a number of them
             is drawn in proportion, and rows that you name count alike.
         neighbors : int, optional
             Use only this many anchors, the nearest to each point. A model trained on neighbors
@@ -74,7 +75,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         std : array of shape (n,)
             Only if ``return_std``.
         """
-        if self.calibration_ is not None and symmetric and (return_std or self._has_adapted):
+        if self.calibration_ is not None and symmetric and (return_std or self.own_):
             mean, scale = self._scaled(X, anchors, neighbors)
             return (mean, scale) if return_std else mean
         means, stds = [], []
@@ -238,11 +239,6 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         """Number of functions F."""
         raise NotImplementedError
 
-    @property
-    def _has_adapted(self) -> bool:
-        """Whether it has learnt points after the training."""
-        return False
-
     def _scaled(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
@@ -260,23 +256,10 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     def _across(
         self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
     ) -> Iterator[FloatArray]:
-        """Blocks of differences y(x) - y(anchor), in units of the target.
+        """Blocks ``(twins, rows, k or m)`` of differences y(x) - y(anchor), in units of the target.
 
-        Parameters
-        ----------
-        x : array of shape (n, f)
-            Points, in their own units.
-        anchors : array of shape (twins, k, f)
-            Anchors of each twin.
-        chosen : array of shape (twins, n, m), optional
-            Which of them each point is compared with; all by default.
-        symmetric : bool
-            Average F(x, a) and -F(a, x).
-
-        Yields
-        ------
-        array of shape (twins, rows, k or m)
-            For the next rows of ``x``.
+        Points ``(n, f)`` are compared with all anchors ``(twins, k, f)`` of each twin, or with
+        those ``chosen`` ``(twins, n, m)``. ``symmetric`` averages F(x, a) and -F(a, x).
         """
         raise NotImplementedError
 

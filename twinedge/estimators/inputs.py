@@ -17,26 +17,12 @@ from twinedge.wording import quoted
 
 
 class TableReader(BaseEstimator):
-    """Base of the estimators that remember the columns they were fitted on.
+    """Base of the estimators that remember the columns they were fitted on."""
 
-    Attributes
-    ----------
-    encoding_ : Encoding
-        How columns become inputs of the model.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : array of str, shape (n_features_in_,)
-        Names of the columns, if they have any.
-    fill_values_ : array of shape (inputs,), or None
-        What replaces missing cells; None refuses them.
-    target_name_ : str
-        Name of the target; "y" if it has none.
-    """
-
-    encoding_: Encoding
-    n_features_in_: int
-    feature_names_in_: FloatArray
-    fill_values_: FloatArray | None = None
+    encoding_: Encoding  # how columns become inputs of the model
+    n_features_in_: int  # number of columns
+    feature_names_in_: FloatArray  # of the columns, if they have any
+    fill_values_: FloatArray | None = None  # for missing inputs; None refuses them
     target_name_: str = "y"
 
     def __sklearn_tags__(self) -> Any:
@@ -70,21 +56,9 @@ class TableReader(BaseEstimator):
     def _read_training(
         self, X: Any, y: Any, encoding: Encoding | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Check training rows, and learn what their columns are.
+        """Check training rows, and learn what their columns are (if not encoded).
 
-        Parameters
-        ----------
-        X : data frame, or array of shape (n, columns)
-            Training points.
-        y : array of shape (n,)
-            Their targets; a series may have a name.
-        encoding : Encoding, optional
-            The columns, if ``X`` holds inputs already.
-
-        Returns
-        -------
-        array of shape (n, inputs), array of shape (n,)
-            Inputs, NaN where a cell is missing, and targets.
+        Returns inputs ``(n, f)``, NaN where a cell is missing, and targets ``(n,)``.
         """
         if encoding is None and is_frame(X):
             encoding = Encoding.learn(frame_columns(X))
@@ -203,21 +177,8 @@ def counted_rows(
 ) -> tuple[Any, Any, Any, FloatArray | None]:
     """Check the weights of rows, and leave out rows of weight 0 before anything is learnt.
 
-    Parameters
-    ----------
-    X, y, groups : array-like with n rows
-        A table of any kind, its targets, and its groups or None.
-    sample_weight : array-like of shape (n,), or None
-        Weights.
-    name : str
-        What messages call them.
-
-    Returns
-    -------
-    X, y, groups : array-like with m rows
-        The rows with a weight above 0.
-    weights : array of shape (m,), or None
-        Their weights.
+    Takes a table of any kind, its targets, and its groups and weights or None; returns the rows
+    that count, and their weights. ``name`` is what messages call the weights.
     """
     if sample_weight is None:
         return X, y, groups, None

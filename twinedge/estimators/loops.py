@@ -37,19 +37,10 @@ class LoopedPairs(PointExamples):
 
     Data: points x ``(n, f)``; the rows ``(c, m)`` a network may close loops through, unlabelled
     ones last; the unlabelled rows; then the data of the pairs.
-
-    Parameters
-    ----------
-    features : int
-        Number of features.
-    pairs : PointExamples
-        The other kind.
-    weight : float
-        Weight of the loops in the loss.
     """
 
-    pairs: PointExamples
-    weight: float
+    pairs: PointExamples  # the other kind
+    weight: float  # of the loops in the loss
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
         """Draw pairs as without loops, and positions in ``rows`` of the points of each loop."""
@@ -85,19 +76,10 @@ class MixedPairs(PointExamples):
 
     Data: points ``(p, f)``, the rows ``(m, 2)`` and differences ``(m,)`` of the listed pairs; then
     the data of the other pairs.
-
-    Parameters
-    ----------
-    features : int
-        Number of features.
-    pairs : PointExamples
-        The other kind.
-    share : float
-        Share of the examples that come from the list.
     """
 
-    pairs: PointExamples
-    share: float
+    pairs: PointExamples  # the other kind
+    share: float  # of the examples that come from the list
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
         """Draw pairs of the other kind, positions in the list, and which of the two to use."""
@@ -122,37 +104,20 @@ class MixedPairs(PointExamples):
 
 @dataclass(frozen=True)
 class SemiSupervisedTask(PairTask):
-    """A twin that also learns from unlabelled points or extra pairs.
+    """A twin that also learns from unlabelled points or extra pairs, without teachers."""
 
-    Parameters
-    ----------
-    unlabelled : array of shape (u, f), optional
-        Scaled points.
-    loop_weight : float
-        Weight of the loops through them.
-    extra : ExtraPairs, optional
-        Scaled pairs.
-    """
-
-    unlabelled: FloatArray | None = None
-    loop_weight: float = 0.0
-    extra: ExtraPairs | None = None
+    unlabelled: FloatArray | None = None  # scaled points (u, f)
+    loop_weight: float = 0.0  # of the loops through them
+    extra: ExtraPairs | None = None  # scaled pairs
 
     @classmethod
-    def of(
-        cls,
-        task: PairTask,
-        unlabelled: FloatArray | None,
-        loop_weight: float,
-        extra: ExtraPairs | None,
-    ) -> "SemiSupervisedTask":
-        """Extend a task."""
-        known = {field.name: getattr(task, field.name) for field in fields(task)}
-        return cls(**known, unlabelled=unlabelled, loop_weight=loop_weight, extra=extra)
+    def of(cls, task: PairTask, *more: Any) -> "SemiSupervisedTask":
+        """Extend a task with unlabelled points, the weight of their loops, and extra pairs."""
+        return cls(*(getattr(task, field.name) for field in fields(task)), *more)
 
     @property
     def teachable(self) -> bool:
-        """False: with unlabelled points or extra pairs, networks learn without teachers."""
+        """Whether teachers may take part."""
         return False
 
     def fingerprint(self) -> str:

@@ -21,7 +21,7 @@ from twinedge.estimators.difficulty import learn_difficulty, predict_left_out, t
 from twinedge.estimators.inputs import PrecisionWarning, check_precision
 from twinedge.estimators.loops import SemiSupervisedTask
 from twinedge.estimators.networks import AnnRegressor, NetworkRegressor, Validation
-from twinedge.notebook import facts_table, intervals_shown, network_shape
+from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
 from twinedge.scoring.scores import check_targets
@@ -156,7 +156,6 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     difficulty_: FloatArray | None = None
     left_out_: CalibrationRows | None = None
     trust_: float = USUAL_TRUST
-    own_: tuple[FloatArray, ...] = ()  # errors and scores of the points given to ``adapt``
 
     def __init__(
         self,
@@ -292,14 +291,14 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def facts(self) -> dict[str, Any]:
         """Return what a notebook shows of a fitted model: shape, error, intervals and bytes."""
         check_is_fitted(self)
-        architecture = self.architecture_
+        shape = self.architecture_
         return {
             "target": self.target_name_,
             "columns": listed(self.encoding_.names),
             "training points": len(self.anchor_y_),
-            "networks": network_shape(self._twins, architecture.hidden, architecture.activation),
+            "networks": describe_networks(self._twins, shape.hidden, shape.activation),
             "validation error": float(self.validation_rmse_),
-            "intervals": intervals_shown(getattr(self.calibration_, "quantiles", ())),
+            "intervals": describe_intervals(getattr(self.calibration_, "quantiles", ())),
             f"bytes of a pack with {ANCHORS} anchors": self.pack_bytes(),
         }
 
@@ -455,10 +454,6 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         check_is_fitted(self)
         self.own_ = ()
         return self
-
-    @property
-    def _has_adapted(self) -> bool:
-        return bool(self.own_)
 
     def _scaled(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None

@@ -118,14 +118,6 @@ def weighted_prediction(
     return averages
 
 
-def rank_correlation(uncertainty: FloatArray, error: FloatArray) -> float:
-    """Spearman's correlation of uncertainty and absolute error; 1 is a perfect ranking.
-
-    0 if one of the two never varies.
-    """
-    return scoring.rank_correlation(*_checked(uncertainty, error))
-
-
 def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Error of the remaining points when the most uncertain ones are set aside.
 
@@ -189,7 +181,7 @@ def evaluate_uncertainty(
     for by in MEASURES:
         unsure = uncertainty(model, X, by)
         found[by] = {
-            "correlation": rank_correlation(unsure, error),
+            "correlation": scoring.rank_correlation(unsure, error),
             "area": sparsification_area(unsure, error),
             "weighted_rmse": scoring.rmse(weighted_prediction(model, X, by) - np.asarray(y)),
         }

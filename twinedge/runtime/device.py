@@ -22,7 +22,7 @@ from twinedge.encoding.cells import numbered
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame, is_record
 from twinedge.errors import InputError, wrong_value
-from twinedge.notebook import facts_table, intervals_shown, network_shape
+from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.pack.contents import Array
 from twinedge.wording import listed, plural
 
@@ -134,7 +134,7 @@ class Device:
         path = Path(str(about["file"]))
         shape = None
         if "twins" in about and "hidden" in about:
-            shape = network_shape(about["twins"], about["hidden"], about["activation"])
+            shape = describe_networks(about["twins"], about["hidden"], about["activation"])
         facts = {
             "target": self.target_name,
             "columns": listed(self.encoding.names),
@@ -142,7 +142,7 @@ class Device:
             "anchors": self.anchors,
             "validation error": scores.get("rmse_val"),
             "test error": scores.get("rmse_test"),
-            "intervals": intervals_shown(self.coverages, scores.get("coverage_test")),
+            "intervals": describe_intervals(self.coverages, scores.get("coverage_test")),
             "bytes": path.stat().st_size if path.is_file() else None,
             "backend": about["backend"],
         }

@@ -98,8 +98,8 @@ class ListedPairs(Pairs):
         first = drawn_rows(row, rows, *shares[:1])
         position = tf.broadcast_to(position, tf.shape(first))
         if shares:
-            theirs = tf.gather(shares[1], first)  # (c, batch, m)
-            position = _place(theirs, position[..., None])[..., 0]
+            of_partners = tf.gather(shares[1], first)  # (c, batch, m)
+            position = _position(of_partners, position[..., None])[..., 0]
             swap = tf.cast(2 * swap, tf.int32)
         second = tf.gather_nd(partners, tf.stack([first, position], axis=-1))
         forward, backward = tf.stack([first, second], -1), tf.stack([second, first], -1)
@@ -108,18 +108,10 @@ class ListedPairs(Pairs):
 
 @dataclass(frozen=True)
 class Examples:
-    """Training data of a stack of networks.
+    """Training data of a stack of networks."""
 
-    Parameters
-    ----------
-    kind : PointExamples
-        How a batch is made from rows.
-    tensors : tuple of array
-        Its data, in the order that ``kind`` takes it.
-    """
-
-    kind: PointExamples
-    tensors: tuple[Any, ...]
+    kind: PointExamples  # how a batch is made from rows
+    tensors: tuple[Any, ...]  # its data, in the order that ``kind`` takes it
 
     @classmethod
     def points(
@@ -163,11 +155,11 @@ def drawn_rows(numbers: Any, rows: Any, shares: Any = None) -> Any:
         return tf.gather(rows, numbers, axis=1)
     networks = tf.shape(rows)[:1]
     every = tf.broadcast_to(tf.reshape(numbers, (1, -1)), [networks[0], tf.size(numbers)])
-    found = tf.gather(rows, _place(shares, every), batch_dims=1)
+    found = tf.gather(rows, _position(shares, every), batch_dims=1)
     return tf.reshape(found, tf.concat([networks, tf.shape(numbers)], 0))
 
 
-def _place(shares: Any, numbers: Any) -> Any:
+def _position(shares: Any, numbers: Any) -> Any:
     """Return the position of the first running share that exceeds a number."""
     return tf.searchsorted(shares, numbers, side="right")
 
@@ -201,18 +193,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """How one network is trained: AdamW with cosine decay to zero.
+    """How one network is trained: AdamW with cosine decay to zero."""
 
-    Parameters
-    ----------
-    learning_rate : float
-        Step size at the start.
-    weight_decay : float
-        Decoupled decay of the kernels, multiplied by the learning rate.
-    """
-
-    learning_rate: float
-    weight_decay: float
+    learning_rate: float  # at the start
+    weight_decay: float  # decoupled, of the kernels, multiplied by the learning rate
 
 
 # Examples times weights that two cores of 2020 get through in a second of training.
@@ -234,16 +218,13 @@ class Stack:
     examples : Examples
         Where batches come from, and which rows each network may see.
     learning_rate : float
-        Step size at the start, the same for all: that lets TensorFlow's fused Adam serve the
-        whole stack.
-    weight_decays : list of float
-        One for each network.
+        Step size at the start; TensorFlow's fused Adam serves a stack in which it is the same.
+    weight_decays, seeds : list of float, list of int
+        Decay and seed of the initial weights of each network.
     steps : int
         Length of the whole training: the learning rate reaches zero here.
     batch : int
         Examples per step.
-    seeds : list of int
-        One for each network: its initial weights.
     seed : int
         Seed of the batches.
     """
@@ -372,7 +353,7 @@ def _compiled(architecture: Architecture, kind: PointExamples, batch: int) -> Ca
                 grad=gradient,
             )
 
-            def settle() -> Any:
+            def decay_and_average() -> Any:
                 """Decay the weights and follow them with the average, ten steps' worth at once."""
                 now = weights.read_value()
                 now -= _SELDOM * rate * decay * now
@@ -382,7 +363,7 @@ def _compiled(architecture: Architecture, kind: PointExamples, batch: int) -> Ca
                 average.assign(now + keep * (average - now))
                 return t
 
-            tf.cond((done % _SELDOM == 0) | (done == steps), settle, lambda: t)
+            tf.cond((done % _SELDOM == 0) | (done == steps), decay_and_average, lambda: t)
             return k + 1, loss + losses
 
         loss = tf.zeros(weights.shape[0])

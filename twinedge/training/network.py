@@ -111,22 +111,11 @@ LARGEST_SUM = 600.0
 
 @dataclass(frozen=True)
 class Architecture:
-    """Shape of one network.
+    """Shape of one network."""
 
-    Parameters
-    ----------
-    inputs : int
-        Length of the input: the features of a pair for a twin, of one point for an ordinary
-        network.
-    hidden : tuple of int
-        Width of each hidden layer.
-    activation : {"relu", "silu"}
-        Activation of the hidden layers; the output is linear.
-    """
-
-    inputs: int
-    hidden: tuple[int, ...]
-    activation: str
+    inputs: int  # the features of a pair for a twin, of one point for an ordinary network
+    hidden: tuple[int, ...]  # width of each hidden layer
+    activation: str  # "relu" or "silu", of the hidden layers; the output is linear
 
     @property
     def layers(self) -> list[tuple[int, int]]:

@@ -46,18 +46,10 @@ def random_others(rows: int, count: int, seed: int) -> npt.NDArray[np.int32]:
 def partners_of(
     x: FloatArray, pairs: Any, neighbors: Any, seed: int
 ) -> npt.NDArray[np.int32] | None:
-    """Rows each point is paired with in training, ``(n, m)``; None for every row.
+    """Rows ``(n, m)`` that each of the scaled points ``(n, f)`` is paired with; None for all.
 
-    Parameters
-    ----------
-    x : array of shape (n, f)
-        Scaled training points.
-    pairs : "all", "neighbors" or int
-        Any two points; each point and its nearest; or each point and this many others at random.
-    neighbors : int
-        How many nearest points.
-    seed : int
-        Seed of the random others.
+    ``pairs`` and ``neighbors`` are parameters of ``TwinRegressor``; ``seed`` is that of random
+    others.
     """
     neighbors = positive_integer("neighbors", neighbors)
     if not isinstance(pairs, str):
@@ -162,22 +154,9 @@ def differences(
 def last_hidden(
     architecture: Architecture, stack: FloatArray, x: FloatArray, anchors: FloatArray
 ) -> FloatArray:
-    """Mean over the anchors of the last hidden layer, for pairs (anchor, point).
+    """Mean over the anchors of the last hidden layer, for pairs (anchor, point): ``(c, n, width)``.
 
-    Parameters
-    ----------
-    architecture : Architecture
-        Shape of the twins.
-    stack : array of shape (c, size)
-        Weights of ``c`` twins.
-    x : array of shape (n, f)
-        Scaled points.
-    anchors : array of shape (c, k, f)
-        Scaled anchors of each twin.
-
-    Returns
-    -------
-    array of shape (c, n, width)
+    Parameters are those of ``differences``, but all twins get the same points ``(n, f)``.
     """
     everywhere = np.broadcast_to(x, (len(stack), *x.shape))
     blocks = _blocks(architecture, stack, everywhere, anchors)
@@ -242,13 +221,13 @@ class _Pairs:
         return found
 
     def _evaluate(self, of_x: FloatArray, of_anchors: FloatArray) -> FloatArray:
-        mine = np.matmul(self._x, of_x)[:, :, None]
-        theirs = np.matmul(self._anchors, of_anchors) + self._bias
+        points = np.matmul(self._x, of_x)[:, :, None]
+        anchors = np.matmul(self._anchors, of_anchors) + self._bias
         if self._nearest is None:
-            theirs = theirs[:, None]
+            anchors = anchors[:, None]
         else:
-            theirs = theirs[np.arange(len(theirs))[:, None, None], self._nearest]
-        h = mine + theirs
+            anchors = anchors[np.arange(len(anchors))[:, None, None], self._nearest]
+        h = points + anchors
         self._activate(h)
         shape = h.shape[:3]
         h = h.reshape(shape[0], shape[1] * shape[2], -1)

@@ -72,24 +72,12 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How much work a training may take.
+    """How much work a training may take."""
 
-    Parameters
-    ----------
-    folds : int
-        Steps of each network that candidates are compared by.
-    final : int
-        Steps of the final networks.
-    teachers : bool
-        Whether there is time for teachers.
-    batch : int
-        Examples per step.
-    """
-
-    folds: int
-    final: int
-    teachers: bool = True
-    batch: int = BATCH
+    folds: int  # steps of each network that candidates are compared by
+    final: int  # steps of the final networks
+    teachers: bool = True  # whether there is time for them
+    batch: int = BATCH  # examples per step
 
     def given(self, rows: int) -> "Plan":
         """Return the plan for this many training rows."""
@@ -112,38 +100,17 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Choice:
-    """The outcome: a candidate, its networks and how it was found.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        Activation and setting chosen.
-    weights : array of shape (c, size)
-        The trained networks.
-    steps : int
-        Length of their training.
-    trials : list of dict
-        Every network trained, with its validation RMSE.
-    score : float
-        Validation RMSE of the networks together, in units of the target.
-    teaching : dict or None
-        Who taught, with what weight, and whether their predictions were used: ``share`` is the
-        weight of the rows' own targets, 1 if nothing else was learnt from; ``noise`` is the error
-        of all teachers together, in standard deviations of the target. None without teachers.
-    interrupted : bool
-        Whether the user stopped the training early.
-    across : list of (rows, weights)
-        For each fold of groups, its rows, and a network ``(1, size)`` of the same candidate and
-        length that left it out.
-    """
+    """The outcome: a candidate, its networks and how it was found."""
 
     candidate: Candidate
-    weights: FloatArray
-    steps: int
-    trials: list[dict[str, Any]]
-    score: float
-    teaching: dict[str, Any] | None = None
-    interrupted: bool = False
+    weights: FloatArray  # of the trained networks (c, size)
+    steps: int  # length of their training
+    trials: list[dict[str, Any]]  # every network trained, with its validation RMSE
+    score: float  # validation RMSE of the networks together, in units of the target
+    teaching: dict[str, Any] | None = None  # as in ``TwinRegressor``; None without teachers
+    interrupted: bool = False  # whether the user stopped the training early
+    # For each fold of groups, its rows and a network (1, size) of the same candidate and length
+    # that left it out.
     across: list[LeftOut] = field(default_factory=list)
 
 

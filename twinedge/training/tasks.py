@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.scoring.weights import in_proportion
-from twinedge.training.batches import Examples
+from twinedge.training.batches import Examples, IndexArray
 from twinedge.training.network import Architecture, FloatArray
 from twinedge.training.pairs import differences, nearest
 from twinedge.training.trainer import NetworkJob
@@ -29,42 +29,20 @@ _COMPARED = 4096  # validation rows that the last choice is made on
 class Task:
     """A scaled table, training rows first, and the networks to fit to it.
 
-    Parameters
-    ----------
-    x : array of shape (n, f)
-        Scaled features.
-    y : array of shape (n,)
-        Scaled target.
-    train : int
-        The first ``train`` rows are for training, the rest for validation; if there is no rest, the
-        training rows serve for both.
-    scale : float
-        Units of the target in one scaled unit.
-    hidden : tuple of int
-        Widths of the hidden layers.
-    foldable : bool
-        Whether training rows may be held out.
-    batch : int
-        Least examples per step.
-    groups : array of shape (train,), optional
-        Numbers from 0; training rows of one group are held out together.
-    weights : array of shape (n,), optional
-        How much each row counts, on average 1 over the training rows. A row is drawn in proportion
-        to its weight, and errors are weighted means.
-    folds : int
-        How many parts of the training rows are held out in turn.
+    The rows after the first ``train`` are for validation; without such, the training rows serve for
+    both. A row is drawn in proportion to its weight, and errors are weighted means.
     """
 
-    x: FloatArray
-    y: FloatArray
+    x: FloatArray  # scaled features (n, f)
+    y: FloatArray  # scaled target (n,)
     train: int
-    scale: float
+    scale: float  # units of the target in one scaled unit
     hidden: tuple[int, ...]
-    foldable: bool = True
-    batch: int = BATCH
-    groups: Rows | None = None
-    weights: FloatArray | None = None
-    folds: int = FOLDS
+    foldable: bool = True  # whether training rows may be held out
+    batch: int = BATCH  # least examples per step
+    groups: Rows | None = None  # numbers from 0 (train,): rows of one are held out together
+    weights: FloatArray | None = None  # of rows (n,), on average 1 over the training rows
+    folds: int = FOLDS  # parts of the training rows that are held out in turn
 
     def batch_of(self, activation: str) -> int:
         """Examples per step of a network with this activation."""
@@ -112,11 +90,7 @@ class Task:
         raise NotImplementedError
 
     def widened(
-        self,
-        x: FloatArray,
-        y: FloatArray,
-        rows: npt.NDArray[np.int32],
-        weights: FloatArray | None,
+        self, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None
     ) -> Examples:
         """Training data of networks that see these rows ``(c, m)`` of another scaled table."""
         raise NotImplementedError
@@ -165,7 +139,7 @@ class Task:
     def _held_out(self, job: NetworkJob) -> Rows:
         return np.arange(0) if job.fold is None or not self.has_folds else self.fold(job.fold)
 
-    def _rows_of_all(self, jobs: list[NetworkJob]) -> npt.NDArray[np.int32]:
+    def _rows_of_all(self, jobs: list[NetworkJob]) -> IndexArray:
         return _even([self.rows(job) for job in jobs]).astype(np.int32)
 
     def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
@@ -185,11 +159,7 @@ class PointTask(Task):
         return Architecture(self.x.shape[1], self.hidden, activation)
 
     def widened(
-        self,
-        x: FloatArray,
-        y: FloatArray,
-        rows: npt.NDArray[np.int32],
-        weights: FloatArray | None,
+        self, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None
     ) -> Examples:
         """Single points."""
         return Examples.points(x, y, rows, weights)
@@ -203,17 +173,11 @@ class PointTask(Task):
 
 @dataclass(frozen=True)
 class PairTask(Task):
-    """A twin: two points in, the difference of their targets out.
+    """A twin: two points in, the difference of their targets out."""
 
-    Parameters
-    ----------
-    partners : array of shape (train, m), optional
-        Rows each training row is paired with; any other by default.
-    neighbors : int, optional
-        Score with this many nearest training rows as anchors instead of a random few.
-    """
-
-    partners: npt.NDArray[np.int32] | None = None
+    # Rows (train, m) that each training row is paired with; any other if None.
+    partners: IndexArray | None = None
+    # Score with this many nearest training rows as anchors, instead of a random few if None.
     neighbors: int | None = None
 
     def architecture(self, activation: str) -> Architecture:
@@ -226,11 +190,7 @@ class PairTask(Task):
         return self.partners is None and self.neighbors is None
 
     def widened(
-        self,
-        x: FloatArray,
-        y: FloatArray,
-        rows: npt.NDArray[np.int32],
-        weights: FloatArray | None,
+        self, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None
     ) -> Examples:
         """Pairs drawn on the fly."""
         return Examples.pairs(x, y, rows, self.partners, weights)

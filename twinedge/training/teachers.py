@@ -56,21 +56,11 @@ _GP_ROWS, _GP_LENGTH_ROWS = 1500, 300  # a process keeps the first, and fits len
 
 @dataclass(frozen=True)
 class Teacher:
-    """One teacher.
+    """One teacher; it sees features and targets in their own units."""
 
-    Parameters
-    ----------
-    name : str
-        Its name in records.
-    estimator : regressor
-        Compatible with scikit-learn; it sees features and targets in their own units.
-    fitted : bool
-        Whether it is used as it is, and never fitted.
-    """
-
-    name: str
-    estimator: Any
-    fitted: bool = False
+    name: str  # in records
+    estimator: Any  # a regressor with scikit-learn's interface
+    fitted: bool = False  # whether it is used as it is, and never fitted
 
     def fit(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> Any:
         """Return a copy fitted to these points, or the estimator itself if it is fitted.
@@ -228,26 +218,16 @@ class Predictions(NamedTuple):
 
 @dataclass(frozen=True)
 class Teaching:
-    """Combined predictions of all teachers, in scaled units.
+    """Combined predictions of all teachers, in scaled units."""
 
-    Parameters
-    ----------
-    rows : array of shape (n,)
-        For the training rows, by teachers that did not see them.
-    x, y : array of shape (m, f), (m,)
-        Points between rows, and the predictions for them.
-    teachers : list of dict
-        Each with its error on rows that it did not see, in units of the target, and its weight,
-        which is 0 for one that was dropped.
-    noise : float
-        Error of the combined predictions, in standard deviations of the target: on training rows,
-        or on validation rows if a teacher may have seen those; infinite if that leaves none.
-    """
-
-    rows: FloatArray
-    x: FloatArray
-    y: FloatArray
+    rows: FloatArray  # for the training rows (n,), by teachers that did not see them
+    x: FloatArray  # points between rows (m, f)
+    y: FloatArray  # predictions for these (m,)
+    # Each with its error on rows that it did not see, in units of the target, and its weight,
+    # which is 0 for one that was dropped.
     teachers: list[dict[str, Any]]
+    # Error of the combined predictions, in standard deviations of the target: on training rows, or
+    # on validation rows if a teacher may have seen those; infinite if that leaves none.
     noise: float = np.inf
 
 
@@ -255,36 +235,19 @@ class Teaching:
 class Teachers:
     """All teachers, and the table in its own units. Weights of the rows are those of the task.
 
-    Parameters
-    ----------
-    teachers : list of Teacher
-        All teachers except the networks.
-    networks : bool
-        Whether the networks trained on folds teach as well.
-    X, y : array of shape (n, f), (n,)
-        Training rows.
-    X_val, y_val : array of shape (v, f), (v,)
-        Validation rows; a fitted teacher is weighed on these, since it may have seen all others.
-    scaling : Scaling
-        Scaling of the table.
-    seed : int
-        Seed of the points between rows.
-    threads : int
-        How many folds are fitted at a time.
-    named : bool
-        Whether the user named these teachers, and will want to learn from them.
+    A fitted teacher is weighed on the validation rows, since it may have seen all others.
     """
 
-    teachers: list[Teacher]
-    networks: bool
-    X: FloatArray
+    teachers: list[Teacher]  # all except the networks
+    networks: bool  # whether the networks trained on folds teach as well
+    X: FloatArray  # training rows (n, f), (n,)
     y: FloatArray
-    X_val: FloatArray
+    X_val: FloatArray  # validation rows (v, f), (v,)
     y_val: FloatArray
     scaling: Scaling
-    seed: int
-    threads: int = 1
-    named: bool = False
+    seed: int  # of the points between rows
+    threads: int = 1  # folds that are fitted at a time
+    named: bool = False  # whether the user named them, and will want to learn from them
 
     def points(self, task: Task) -> FloatArray:
         """Draw points between neighboring training rows, ``(m, f)`` scaled."""

@@ -63,7 +63,8 @@ class Checkpoint:
             _clear(self._folder, label)
             label.write_text(json.dumps(owner))
         except OSError as error:
-            raise _cannot_write(self._folder, error) from error
+            why = error.strerror or error
+            raise InputError(f"cannot write to {self._folder}: {why}") from error
 
     def save(self, stage: str, stacks: list[Arrays]) -> None:
         """Keep the arrays of each stack of a round."""
@@ -122,10 +123,6 @@ def _remove(folder: Path) -> None:
             path.unlink()
 
 
-def _cannot_write(folder: Path, error: OSError) -> InputError:
-    return InputError(f"cannot write to {folder}: {error.strerror or error}")
-
-
 def _check_owner(label: Path, owner: dict[str, Any]) -> None:
     try:
         found = json.loads(label.read_text())
@@ -160,27 +157,13 @@ TITLES = {
 
 @dataclass(frozen=True)
 class NetworkJob:
-    """One network to train.
-
-    Parameters
-    ----------
-    activation : str
-        Activation of its hidden layers.
-    setting : Setting
-        Learning rate and weight decay.
-    steps : int
-        Length of the training.
-    seed : int
-        Seed of the initial weights and of the order of the rows.
-    fold : int or None
-        Fold of the training rows kept for validation; None trains on all of them.
-    """
+    """One network to train."""
 
     activation: str
     setting: Setting
     steps: int
-    seed: int
-    fold: int | None = None
+    seed: int  # of the initial weights and of the order of the rows
+    fold: int | None = None  # of the training rows kept for validation; None trains on all
 
 
 class Learnable(Protocol):
@@ -304,7 +287,7 @@ def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
 
 
 class _Meter:
-    """Hands the reports of several threads to one progress display."""
+    """Passes the reports of several threads on to one progress display."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
