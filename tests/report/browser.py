@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
-_PATIENCE = 60_000  # milliseconds for one answer of a busy machine
+_PATIENCE = 60_000  # milliseconds for one step on a busy machine
 _DRAWN = """() => new Promise((done) => {
-  const trial = document.getElementById("trial");
-  const look = () => { if (!trial || trial.dataset.drawn) done(); };
-  if (trial) new MutationObserver(look).observe(trial, { attributes: true });
+  const predictor = document.getElementById("predictor");
+  const look = () => { if (!predictor || predictor.dataset.drawn) done(); };
+  if (predictor) new MutationObserver(look).observe(predictor, { attributes: true });
   look();
   setTimeout(() => done("the page does not come to rest"), PATIENCE);
 })""".replace("PATIENCE", str(_PATIENCE))
@@ -54,7 +54,7 @@ def chromium() -> Iterator[Callable[..., Page]]:
             browser.close()
 
 
-def settle(page: Page) -> None:
+def wait_until_drawn(page: Page) -> None:
     """Wait until what there is to try has been drawn, where there is something."""
-    complaint = page.evaluate(_DRAWN)
-    assert complaint is None, complaint
+    fault = page.evaluate(_DRAWN)
+    assert fault is None, fault

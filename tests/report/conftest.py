@@ -1,5 +1,6 @@
 """A report on a tiny run, with made-up measurements of boards, and a browser to read it."""
 
+import os
 import runpy
 from pathlib import Path
 
@@ -9,53 +10,37 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="session")
-def firmware_file(tmp_path_factory):
+def firmware():
     """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not.
 
     Some have all builds, some only those without neighbors, and one only int8 with intervals.
     """
-    from twinedge.budget import write_firmware
+    from twinedge.budget.measurements import read_runtime
 
     core = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))["CORE"]
+    scratch = {"block_bytes": 6, "room_bytes": 3, "lines": 1}
     near = [
-        {
-            **one,
-            "neighbors": True,
-            "references": [],
-            "scratch": {**one["scratch"], "block_bytes": 6, "room_bytes": 3, "lines": 1},
-        }
+        {**one, "neighbors": True, "references": [], "scratch": {**one["scratch"], **scratch}}
         for one in core["builds"]
     ]
     both = {**core, "builds": core["builds"] + near}
-    path = tmp_path_factory.mktemp("firmware") / "firmware.json"
     few = [one for one in core["builds"] if one["intervals"] and one["weights"] == "int8"]
     cores = {"avr5": core, "cortex-m4": both, "aarch64": core, "xtensa-lx106": both}
     cores["cortex-m0"] = {**core, "builds": few}
-    write_firmware(cores, path)
-    return path
+    return {name: read_runtime(one) for name, one in cores.items()}
 
 
 @pytest.fixture(scope="session")
-def boards():
-    from twinedge.budget import all_boards
-
-    return list(all_boards().values())
-
-
-@pytest.fixture(scope="session")
-def firmware(firmware_file):
-    from twinedge.budget import read_firmware
-
-    return read_firmware(firmware_file)
-
-
-@pytest.fixture(scope="session")
-def look(boards, firmware):
+def look(firmware):
     """Measure a run, by default without training."""
-    from twinedge_export.report.of_run import find
+    from twinedge_export.report.findings import ReportSettings
+    from twinedge_export.report.measure_run import measure_run
+    from twinedge_export.settings import ExportSettings
 
-    def call(run, **options):
-        return find(run, "runs/tiny", boards, firmware, **{"quick": True, "anchors": 8, **options})
+    def call(run, quick=True, ann_steps=60, **options):
+        chosen = ExportSettings(**{"anchors": 8, **options})
+        settings = ReportSettings(chosen, quick=quick, ann_steps=ann_steps)
+        return measure_run(run, "runs/tiny", settings, firmware)
 
     return call
 
@@ -70,18 +55,27 @@ def run(tiny_run):
 @pytest.fixture(scope="session")
 def found(look, run):
     """The tiny run, ordinary networks of the same bytes included."""
-    return look(run, quick=False, ann_steps=60)
+    return look(run, quick=False)
 
 
 @pytest.fixture(scope="session")
-def write(boards, firmware):
-    """Put findings into words."""
-    from twinedge_export.report.interactive import calculator_facts
-    from twinedge_export.report.making import document
+def quick(look, run):
+    """The tiny run in a quick report."""
+    return look(run)
 
-    return lambda found: document(
-        found, "twinedge report runs/tiny", calculator_facts(found.model, boards, firmware)
-    )
+
+@pytest.fixture(scope="session")
+def spread(look, run):
+    """The tiny run in a quick report, without intervals."""
+    return look(run, intervals=False)
+
+
+@pytest.fixture(scope="session")
+def write():
+    """Put findings into words."""
+    from twinedge_export.report.write import document
+
+    return lambda found: document(found, "twinedge report runs/tiny")
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +86,7 @@ def text(found, write):
 @pytest.fixture(scope="session")
 def page_file(text, tmp_path_factory):
     """The page as a file."""
-    from twinedge_export.report.making import page
+    from twinedge_export.report.formats import page
 
     path = tmp_path_factory.mktemp("pages") / "report.html"
     path.write_text(page(text), encoding="utf-8")
@@ -119,20 +113,14 @@ def complaints():
 
 
 @pytest.fixture
-def requests():
-    """Addresses that pages asked for."""
-    return []
-
-
-@pytest.fixture
-def opened(driver, blank, complaints, requests):
+def opened(driver, blank, complaints):
     """Open files in pages that are closed again; drawn, and on demand unfolded.
 
-    A page gets nothing but itself. One that asks for more, or complains, fails the test.
+    A page gets nothing but itself. One that requests more, or complains, fails the test.
     """
-    pages, addresses = [], []
+    pages, addresses, requests = [], [], []
 
-    def hear(message):
+    def note(message):
         if message.type in ("error", "warning"):
             complaints.append(message.text)
 
@@ -141,13 +129,13 @@ def opened(driver, blank, complaints, requests):
         page = blank(script=script, **options)
         pages.append(page)
         addresses.append(address)
-        page.on("console", hear)
+        page.on("console", note)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.route(lambda url: url != address, lambda route: route.abort())
         page.goto(address)
         if script:
-            driver["settle"](page)
+            driver["wait_until_drawn"](page)
         if unfolded:
             page.locator("details").evaluate_all("(all) => all.forEach((one) => one.open = true)")
         return page
@@ -157,3 +145,23 @@ def opened(driver, blank, complaints, requests):
         page.close()
     assert requests == addresses
     assert complaints == []
+
+
+AXE = HERE.parents[1] / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+RUN = """(options) => axe.run(document, options).then((found) => found.violations.map(
+  (one) => [one.id, one.help, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))]))"""
+
+
+@pytest.fixture(scope="session")
+def violations():
+    """What axe-core has against a page; without axe-core, nothing is checked."""
+    if not AXE.is_file() and os.environ.get("CI") != "true":
+        pytest.skip(f"axe-core is not installed: make {AXE.relative_to(HERE.parents[1])}")
+    axe = AXE.read_text("utf-8")
+
+    def call(page, **options):
+        # Its script is not of the page, whose policy would refuse it.
+        page.evaluate(f"() => {{ {axe} }}")
+        return page.evaluate(RUN, options)
+
+    return call

@@ -12,12 +12,15 @@ import pytest
 
 from twinedge.cli import main
 from twinedge.pack import read_pack, write_pack
+from twinedge_export.report.findings import ReportSettings
+from twinedge_export.report.formats import page as format_page
+from twinedge_export.report.write import document, write_report
 
 QUERIES = 200
-# Enters texts into the controls like a user, and returns the answers of the page.
-ASK = """
+# Enters texts into the controls like a user, and returns the predictions of the page.
+ENTER = """
 (rows) => rows.map((cells) => {
-  const facts = JSON.parse(document.getElementById("trial").textContent);
+  const facts = JSON.parse(document.getElementById("predictor").textContent);
   cells.forEach((cell, k) => {
     const field = document.getElementById(`try-${k}`);
     const { labels, cells: known } = facts.columns[k];
@@ -25,7 +28,7 @@ ASK = """
     field.value = labels === undefined ? cell : level;
   });
   document.getElementById("try-0").dispatchEvent(new Event("input", { bubbles: true }));
-  const { answer } = document.getElementById("trial").dataset;
+  const { answer } = document.getElementById("predictor").dataset;
   return answer === undefined ? null : JSON.parse(answer);
 })
 """
@@ -44,14 +47,12 @@ def stones_pack(stones_run, tmp_path_factory):
 @pytest.fixture(scope="module")
 def stones_page(stones_pack, stones, tmp_path_factory):
     """Its page, made from the file alone."""
-    from twinedge_export.report.making import report
-
     path = tmp_path_factory.mktemp("pages") / "stones.html"
-    report([stones_pack], path, data=stones, command="twinedge report")
+    write_report([stones_pack], path, ReportSettings(data=stones), command="twinedge report")
     return path
 
 
-def only_trial(text):
+def only_predictor(text):
     """The part of a page that predicts, without figures, which take long to draw."""
     kept = tuple(section for section in text.sections if section.panel == "try")
     return replace(text, sections=kept, calculator={})
@@ -88,16 +89,16 @@ def random_rows(facts, count, seed):
     return [[cell(column) for column in facts["columns"]] for _ in range(count)]
 
 
-def ask(page, rows):
-    facts = json.loads(page.locator("#trial").text_content())
-    return facts, page.evaluate(ASK, rows)
+def enter(page, rows):
+    facts = json.loads(page.locator("#predictor").text_content())
+    return facts, page.evaluate(ENTER, rows)
 
 
-def compare(said, printed):
+def compare(found, printed):
     """Every number to the last bit, every name of a flag."""
     names = ["prediction", "spread", "scale", "low", "high", "outside", "missing"]
     for name in [name for name in names if name in printed]:
-        assert [one[name] for one in said] == printed[name], name
+        assert [one[name] for one in found] == printed[name], name
 
 
 def test_two_hundred_queries_with_names_and_holes_to_the_last_bit(
@@ -105,51 +106,39 @@ def test_two_hundred_queries_with_names_and_holes_to_the_last_bit(
 ):
     monkeypatch.chdir(tmp_path)
     page = opened(stones_page)
-    facts, _ = ask(page, [])
+    facts, _ = enter(page, [])
     rows = random_rows(facts, QUERIES, seed=0)
-    _, said = ask(page, rows)
+    _, found = enter(page, rows)
     columns = [one["name"] for one in facts["columns"]]
     printed = predicted(capsys, stones_pack, columns, rows)
-    compare(said, printed)
-    assert len(said) == QUERIES
+    compare(found, printed)
+    assert len(found) == QUERIES
     # The comparison was not empty.
     assert any(printed["missing"])
     assert {name for names in printed["outside"] for name in names} == set(columns)
     assert sum(not names for names in printed["outside"]) > 20
     assert {row[1] for row in rows} >= {"Good, really", "Idéal", "Odd", "no such level", ""}
-
-
-def test_another_coverage(opened, stones_page, stones_pack, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = opened(stones_page)
-    facts, _ = ask(page, [])
-    rows = random_rows(facts, 5, seed=1)
     page.get_by_label("Interval", exact=True).select_option("800")
-    _, said = ask(page, rows)
-    columns = [one["name"] for one in facts["columns"]]
-    compare(said, predicted(capsys, stones_pack, columns, rows, "--coverage", "0.8"))
+    _, found = enter(page, rows[:5])
+    compare(found, predicted(capsys, stones_pack, columns, rows[:5], "--coverage", "0.8"))
 
 
-@pytest.mark.parametrize("kind", ["plain", "no domain", "many features"])
-def test_flags_of_other_packs(opened, look, run, write, tmp_path, capsys, monkeypatch, kind):
-    from twinedge_export.report.making import page
-
+@pytest.mark.parametrize("kind", ["no domain", "many features"])
+def test_flags_of_other_packs(opened, quick, spread, write, tmp_path, capsys, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
-    found = look(run, intervals=kind != "no domain")
-    text = write(found)
+    report = quick if kind == "many features" else spread
+    text, pack = write(report), report.pack.device.pack
     if kind == "many features":  # flagged by integers, as with 33 columns
-        domain = found.device.pack.domain
-        integers = {"offset": found.device.pack.x_offset, "gain": found.device.pack.x_gain}
-        integers |= {"least": domain.least, "most": domain.most}
-        listed = {name: one.tolist() for name, one in integers.items()}
-        text = replace(text, trial={**text.trial, "domain": listed})
-    path = tmp_path / "page.html"
-    path.write_text(page(only_trial(text)), "utf-8")
-    (tmp_path / "model.twin").write_bytes(found.data)
-    rows = random_rows(text.trial, 40, seed=2)
-    _, said = ask(opened(path), rows)
-    columns = [one["name"] for one in text.trial["columns"]]
-    compare(said, predicted(capsys, "model.twin", columns, rows))
+        integers = {"offset": pack.x_offset, "gain": pack.x_gain}
+        integers |= {"least": pack.domain.least, "most": pack.domain.most}
+        domain = {name: one.tolist() for name, one in integers.items()}
+        text = replace(text, predictor={**text.predictor, "domain": domain})
+    Path("page.html").write_text(format_page(only_predictor(text)), "utf-8")
+    Path("model.twin").write_bytes(report.pack.data)
+    rows = random_rows(text.predictor, 40, seed=2)
+    _, found = enter(opened(tmp_path / "page.html"), rows)
+    columns = [one["name"] for one in text.predictor["columns"]]
+    compare(found, predicted(capsys, "model.twin", columns, rows))
 
 
 def test_the_command_on_the_page_prints_what_the_page_says(
@@ -158,7 +147,7 @@ def test_the_command_on_the_page_prints_what_the_page_says(
     monkeypatch.chdir(tmp_path)
     page = opened(stones_page, unfolded=True)
     page.get_by_role("button", name="Random values").click()
-    said = json.loads(page.locator("#trial").get_attribute("data-answer"))
+    found = json.loads(page.locator("#predictor").get_attribute("data-answer"))
     Path("query.csv").write_text(page.get_by_role("region", name="query.csv").text_content())
     link = page.get_by_role("link", name="model.twin")
     with page.expect_download() as saved:
@@ -173,7 +162,7 @@ def test_the_command_on_the_page_prints_what_the_page_says(
     capsys.readouterr()
     with pytest.raises(SystemExit):
         main([*command[1:], "--json", "--quiet"])
-    compare([said], json.loads(capsys.readouterr().out))
+    compare([found], json.loads(capsys.readouterr().out))
 
 
 def test_curves_pass_through_the_prediction_and_follow_the_controls(opened, stones_page):
@@ -182,35 +171,31 @@ def test_curves_pass_through_the_prediction_and_follow_the_controls(opened, ston
     before = [one.inner_html() for one in curves.all()]
     assert len(before) == 4
     page.get_by_label("carat", exact=True).fill("2.4")
-    page.locator("#trial[data-drawn]").wait_for(state="attached")
+    page.locator("#predictor[data-drawn]").wait_for(state="attached")
     after = [one.inner_html() for one in curves.all()]
     assert all(one != other for one, other in zip(before, after, strict=True))
     assert page.locator("#try-controls .here").count() == 4
 
 
-def test_a_measured_row_tells_its_truth(opened, stones_page):
+def test_measured_far_and_missing_values_are_remarked_on(opened, stones_page):
     page = opened(stones_page)
-    page.get_by_label("Start from").select_option("2")
-    assert "Measured: " in page.locator("#try-flags").text_content()
-
-
-def test_what_is_far_and_what_is_missing_is_told(opened, stones_page):
-    page = opened(stones_page)
-    _, (said,) = ask(page, [["99", "no such level", "", "2"]])
-    assert (said["outside"], said["missing"]) == (["carat", "cut"], ["depth"])
     flags = page.locator("#try-flags")
+    page.get_by_label("Start from").select_option("2")
+    assert "Measured: " in flags.text_content()
+    _, (found,) = enter(page, [["99", "no such level", "", "2"]])
+    assert (found["outside"], found["missing"]) == (["carat", "cut"], ["depth"])
     assert "Outside the training range: carat and cut." in flags.text_content()
     assert "Filled in: depth." in flags.text_content()
     assert flags.get_attribute("class") == "warned"
 
 
-def test_a_model_that_fills_nothing_in_asks_for_a_number(opened, page_file):
+def test_a_model_that_fills_nothing_in_needs_a_number(opened, page_file):
     page = opened(page_file)
-    _, (said,) = ask(page, [["", "1", "1"]])
-    assert said is None
+    _, (found,) = enter(page, [["", "1", "1"]])
+    assert found is None
     assert "takes a number" in page.locator("#try-flags").text_content()
-    _, (said,) = ask(page, [["0.5", "1", "1"]])
-    assert said is not None
+    _, (found,) = enter(page, [["0.5", "1", "1"]])
+    assert found is not None
 
 
 def test_the_keyboard_moves_every_control(opened, stones_page):
@@ -232,7 +217,6 @@ def test_the_keyboard_moves_every_control(opened, stones_page):
 def hours(tmp_path_factory):
     """A pack with a column of times, its table and its page."""
     import twinedge
-    from twinedge_export.report.making import report
 
     home = tmp_path_factory.mktemp("hours")
     rng = np.random.default_rng(0)
@@ -247,7 +231,8 @@ def hours(tmp_path_factory):
     run = twinedge.fit_csv(home / "hours.csv", target="power", calendar="when", **tiny)
     twinedge.export(run, home / "out", anchors=12, formats=("twin",), tolerance=10.0)
     pack, path = home / "out" / "model.twin", home / "page.html"
-    report([pack], path, data=home / "hours.csv", command="twinedge report")
+    settings = ReportSettings(data=home / "hours.csv")
+    write_report([pack], path, settings, command="twinedge report")
     return home
 
 
@@ -258,13 +243,13 @@ def test_times_of_two_centuries_to_the_last_bit(opened, hours, capsys, tmp_path,
     seconds = rng.integers(-2_000_000_000, 5_000_000_000, QUERIES).astype("datetime64[s]")
     loads = rng.uniform(0, 1, QUERIES)
     rows = [[str(one), f"{load:.3f}"] for one, load in zip(seconds, loads, strict=True)]
-    facts, said = ask(page, rows)
+    facts, found = enter(page, rows)
     columns = [one["name"] for one in facts["columns"]]
     assert columns == ["when", "load"]
     printed = predicted(capsys, hours / "out" / "model.twin", columns, rows)
-    compare(said, printed)
+    compare(found, printed)
     assert not any("when" in names for names in printed["outside"])
-    _, (none,) = ask(page, [["", "0.5"]])
+    _, (none,) = enter(page, [["", "0.5"]])
     assert none is None
 
 
@@ -276,16 +261,16 @@ def test_a_time_is_chosen_and_its_week_is_drawn(opened, hours, capsys, tmp_path,
     assert "Sunday" in drawn.text_content()
     before = drawn.inner_html()
     page.get_by_label("Start from").select_option("3")
-    page.locator("#trial[data-drawn]").wait_for(state="attached")
+    page.locator("#predictor[data-drawn]").wait_for(state="attached")
     assert drawn.inner_html() != before
-    said = json.loads(page.locator("#trial").get_attribute("data-answer"))
+    found = json.loads(page.locator("#predictor").get_attribute("data-answer"))
     Path("query.csv").write_text(page.get_by_role("region", name="query.csv").text_content())
     when = Path("query.csv").read_text().splitlines()[1].split(",")[0]
     assert when.removesuffix(":00Z") in (hours / "hours.csv").read_text()
     capsys.readouterr()
     with pytest.raises(SystemExit):
         main(["predict", str(hours / "out" / "model.twin"), "query.csv", "--json", "--quiet"])
-    compare([said], json.loads(capsys.readouterr().out))
+    compare([found], json.loads(capsys.readouterr().out))
     page.get_by_role("button", name="Random values").click()
     assert page.get_by_label("when", exact=True).input_value().startswith("2024-")
 
@@ -296,21 +281,14 @@ def test_the_report_draws_a_time_through_the_week(hours):
     assert "when = 168 hours since Monday, UTC" in text
 
 
-def test_it_can_be_left_out(found, boards, firmware, opened, tmp_path):
-    from twinedge_export.report.interactive import calculator_facts
-    from twinedge_export.report.making import document, page
-
-    text = document(found, "x", calculator_facts(found.model, boards, firmware), tried=False)
-    assert all(section.name != "try" for section in text.sections)
-    assert text.trial == {}
+def test_it_can_be_left_out(found, text, opened, tmp_path):
+    without = document(found, "x", with_predictor=False)
+    assert all(section.name != "try" for section in without.sections)
+    assert without.predictor == {}
     path = tmp_path / "without.html"
-    path.write_text(page(replace(text, sections=(), calculator={})), "utf-8")
-    shown = opened(path)
-    assert shown.locator("#trial").count() == 0
+    path.write_text(format_page(replace(without, sections=(), calculator={})), "utf-8")
+    assert opened(path).locator("#predictor").count() == 0
     assert "wasm" not in path.read_text("utf-8")
-
-
-def test_the_pack_on_the_page_is_the_pack(text, found):
-    data = base64.b64decode(text.trial["pack"])
-    assert data == found.data
+    data = base64.b64decode(text.predictor["pack"])
+    assert data == found.pack.data
     assert write_pack(read_pack(data)) == data

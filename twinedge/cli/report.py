@@ -13,8 +13,10 @@ from twinedge.cli.values import Whole
 from twinedge.defaults import ANN_STEPS, COVERAGE
 
 if TYPE_CHECKING:
+    from twinedge.evaluation.verdict import Rival
     from twinedge_export.report.findings import Findings
 
+_TREES = ("family", "trees", "leaves", "bytes")
 _OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
 
 
@@ -34,7 +36,7 @@ _OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
     required=True,
 )
 @options.file_option(
-    "--data", metavar="DATA.csv", text="Measured rows to judge on; packs need them."
+    "--data", metavar="DATA.csv", text="Measured rows to score on; packs need them."
 )
 @options.file_option("--output", "-o", text="File to write (report.html).")
 @options.option(
@@ -90,36 +92,37 @@ def report(
     each number was obtained. Ordinary networks of the same size are trained briefly for comparison.
     Several models are compared on one page.
     """
-    from twinedge_export.report.making import report as write
+    from twinedge_export.report.findings import ReportSettings
+    from twinedge_export.report.write import write_report
+    from twinedge_export.settings import ExportSettings
 
-    done = write(
-        models,
-        output or Path(f"report.{form}"),
-        form,
-        data=data,
-        figures=figures,
-        firmware=firmware,
-        tried=tried,
-        command=_command(click.get_current_context()),
+    chosen = ExportSettings(
         anchors=anchors,
         select=select,
         weights=weights,
         intervals=intervals,
-        quick=quick,
-        ann_steps=ann_steps,
         seed=seed,
         verbose=not quiet,
     )
-    told = [_told(str(path), one) for path, one in zip(models, done.findings, strict=True)]
+    done = write_report(
+        models,
+        output or Path(f"report.{form}"),
+        ReportSettings(chosen, data, firmware, quick, ann_steps),
+        command=_command(click.get_current_context()),
+        form=form,
+        figures=figures,
+        with_predictor=tried,
+    )
+    records = [_record(str(path), one) for path, one in zip(models, done.findings, strict=True)]
     file = {"file": str(done.path), "bytes": done.path.stat().st_size}
-    pictures = {"figures": [str(path) for path in done.figures]}
     for found in done.findings:
-        for remark in found.export.remarks if found.export is not None else ():
+        for remark in found.origin.export.remarks if found.origin.export is not None else ():
             note(remark, quiet=quiet)
     if as_json:
-        print_json({**file, **(told[0] if len(told) == 1 else {"models": told}), **pictures})
+        about = records[0] if len(records) == 1 else {"models": records}
+        print_json({**file, **about, "figures": [str(path) for path in done.figures]})
         return
-    for one in told:
+    for one in records:
         print_record(
             {key: value for key, value in one.items() if not isinstance(value, list | dict)}
         )
@@ -142,28 +145,30 @@ def _command(context: click.Context) -> str:
     return shlex.join(words)
 
 
-def _told(model: str, found: "Findings") -> dict[str, Any]:
+def _record(model: str, found: "Findings") -> dict[str, Any]:
     from twinedge_export.report.verdict import verdict
 
-    budget, judged, worth, done = found.budget, found.judged, found.reliability, found.export
-    usual = found.usual or (worth.at(COVERAGE) if worth is not None else None)
+    predictions, spread, done = found.accuracy.predictions, found.reliability, found.origin.export
+    usual = found.usual or (spread.at(COVERAGE) if spread is not None else None)
     intervals = found.intervals.intervals if found.intervals is not None else ()
+    budget, compared = found.costs.budget, found.comparison
     verdicts = [one["verdict"] for one in budget["boards"]]
+    trees = [] if compared.trees is None else [compared.trees]
     return {
         "model": model,
         "verdict": verdict(found).words,
-        "judged_on": judged.name,
-        "rows": len(judged.y),
-        "rmse": judged.rmse,
-        "r2": judged.r2,
+        "judged_on": predictions.name,
+        "rows": len(predictions.y),
+        "rmse": predictions.rmse,
+        "r2": predictions.r2,
         "covered_of_90_percent": None if usual is None else usual.covered,
         "intervals": [one._asdict() for one in intervals],
-        "spread_factor": None if worth is None else worth.factor,
-        "baselines": [vars(one) for one in found.baselines],
-        "importance": {one.column: one.worth for one in found.drivers},
-        "anchors": found.model.anchors,
+        "spread_factor": None if spread is None else spread.factor,
+        "baselines": [{"name": one.name, **_beside(one.rival)} for one in found.accuracy.baselines],
+        "importance": {one.column: one.worth for one in found.importance},
+        "anchors": found.pack.model.anchors,
         "anchors_asked": None if done is None else done.requested,
-        "recommended": found.recommended and found.recommended._asdict(),
+        "recommended": compared.recommended and compared.recommended._asdict(),
         "remarks": [] if done is None else list(done.remarks),
         "method": None if done is None else done.method,
         "twin_bytes": budget["twin_bytes"],
@@ -172,8 +177,14 @@ def _told(model: str, found: "Findings") -> dict[str, Any]:
         "boards_that_fit": verdicts.count("fits") + verdicts.count("fits, slowly"),
         "boards_that_fit_slowly": verdicts.count("fits, slowly"),
         "boards_not_measured": verdicts.count("not measured"),
-        "packs": [one._asdict() for one in found.sizes],
-        "ordinary_networks": [one._asdict() for one in found.rivals],
-        "trees": [vars(found.trees)] if found.trees else [],
+        "packs": [one._asdict() for one in compared.sizes],
+        "ordinary_networks": [one._asdict() for one in compared.networks],
+        "trees": [
+            {name: getattr(one, name) for name in _TREES} | _beside(one.rival) for one in trees
+        ],
         "boards": {one["board"]: one["verdict"] for one in budget["boards"]},
     }
+
+
+def _beside(rival: "Rival") -> dict[str, Any]:
+    return {"rmse": rival.rmse, "than_the_twin": rival.than_the_twin}

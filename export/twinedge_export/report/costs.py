@@ -5,18 +5,18 @@ from importlib.metadata import version
 from typing import Any
 
 from twinedge.budget import all_boards
-from twinedge.budget.fits import describe_verdict as told
+from twinedge.budget.fits import describe_verdict
 from twinedge.pack.describe import meaning_of, name_of, uses
 from twinedge.version import __version__
 from twinedge.wording import format_range
-from twinedge_export.report import figures as figures
+from twinedge_export.report import figures
 from twinedge_export.report.document import (
     LIGHTS,
     Cell,
-    Chapter,
     Check,
     Grid,
     Light,
+    Section,
     Share,
     number,
     shape,
@@ -47,33 +47,26 @@ _USES = {
     "padding": "zeros, so that every section begins where loads are fast",
 }
 
-_MEMORY = (
-    "members",
-    "networks, parameters",
-    "twin, parameters",
-    "networks, bytes",
-    "twin, bytes",
-    "ratio of bytes",
-)
-_BOARDS = (
-    "board",
-    "verdict",
-    "ms, estimated",
-    "flash, bytes",
-    "flash there is",
-    "RAM, bytes",
-    "RAM there is",
-    "ordinary networks",
-    "core",
-)
 
-
-def memory(found: Findings) -> Chapter:
+def memory(found: Findings) -> Section:
     """Memory against ensemble size, and the calculator for other models."""
-    start = found.budget["smaller_from"]
+    start = found.costs.budget["smaller_from"]
     fewer = f"Twins have fewer parameters from {number(start['params'], 'member')} on"
     fewer += f", and take fewer bytes from {start['bytes']} on." if start["bytes"] else "."
-    return Chapter(
+    table = Grid.of(
+        "memory",
+        "Memory by ensemble size",
+        found.costs.memory,
+        {
+            "members": lambda one: one.members,
+            "networks, parameters": lambda one: one.ann_params,
+            "twin, parameters": lambda one: one.twin_params,
+            "networks, bytes": lambda one: one.ann_bytes,
+            "twin, bytes": lambda one: one.twin_bytes,
+            "ratio of bytes": lambda one: one.ann_bytes / one.twin_bytes,
+        },
+    )
+    return Section(
         "memory",
         "Memory against ensembles",
         (
@@ -81,113 +74,120 @@ def memory(found: Findings) -> Chapter:
             "and a training point for each member. " + fewer,
         ),
         (figures.memory(found),),
-        (
-            Grid(
-                "memory",
-                "Memory by ensemble size",
-                _MEMORY,
-                tuple((*one, one.ann_bytes / one.twin_bytes) for one in found.memory),
-            ),
-        ),
+        (table,),
         (
             "Parameters are counted as in the paper's section on miniaturizing accurate networks. "
-            f"Bytes with {found.model.weights} weights come from the code that lays out packs, "
-            "without row numbers and names, which a device does not need; those of ordinary "
+            f"Bytes with {found.pack.model.weights} weights come from the code that lays out "
+            "packs, without row numbers and names, which a device does not need; those of ordinary "
             "networks are the same records without the second point, anchors and intervals.",
         ),
-        (Check(f"twinedge budget {found.file}", "the same numbers"),),
+        (Check(f"twinedge budget {found.origin.file}", "the same numbers"),),
         "calculator",
     )
 
 
-def boards(found: Findings) -> Chapter:
-    """Judge which boards hold it."""
-    boards, measured = found.budget["boards"], found.budget["cores_measured"]
-    known = all_boards()
+def _verdict(one: dict[str, Any]) -> Light:
+    parts = one["verdict"], one["why"], one["anchors"], one["milliseconds_estimated"]
+    return Light(LIGHTS[one["verdict"]], describe_verdict(*parts))
+
+
+def _core(one: dict[str, Any]) -> str:
+    core, on = str(one["core"]), one["measured_on"]
+    return core if on in (core, None) else f"{core} as {on}"
+
+
+def boards(found: Findings) -> Section:
+    """Show which boards hold it."""
+    boards, measured = found.costs.budget["boards"], found.costs.budget["cores_measured"]
+    known, file = all_boards(), found.origin.file
     counts = {state: sum(one["verdict"] == state for one in boards) for state in LIGHTS}
-    said = [f"{state}: {count}" for state, count in counts.items() if count]
-    lead = [f"Of {len(boards)} boards, {', '.join(said)}."]
+    listed = [f"{state}: {count}" for state, count in counts.items() if count]
+    lead = [f"Of {len(boards)} boards, {', '.join(listed)}."]
     if not measured:
         lead.append(
             "The runtime has not been measured on any core, so no board can be said to hold it: "
             "run twinedge firmware measure. Only packs too large for the flash are reported."
         )
-    return Chapter(
+    table = Grid.of(
+        "boards",
+        "Boards",
+        boards,
+        {
+            "board": lambda one: one["title"],
+            "verdict": _verdict,
+            "ms, estimated": lambda one: format_range(one["milliseconds_estimated"]) or None,
+            "flash, bytes": lambda one: one["flash_bytes"],
+            "flash there is": lambda one: one["free_flash_bytes"],
+            "RAM, bytes": lambda one: one["ram_bytes"],
+            "RAM there is": lambda one: one["free_ram_bytes"],
+            "ordinary networks": lambda one: one["ann_members"],
+            "core": _core,
+        },
+    )
+    sources = Grid.of(
+        "sources",
+        "Sources of the board figures",
+        [known[one["board"]] for one in boards],
+        {
+            "board": lambda one: one.title,
+            "source": lambda one: one.source,
+            "kept for others": lambda one: one.note,
+        },
+        folded=True,
+    )
+    return Section(
         "boards",
         "Boards that hold it",
         tuple(lead),
-        (),
-        (
-            Grid(
-                "boards",
-                "Boards",
-                _BOARDS,
-                tuple(
-                    (
-                        one["title"],
-                        Light(LIGHTS[one["verdict"]], _verdict(one)),
-                        format_range(one["milliseconds_estimated"]) or None,
-                        one["flash_bytes"],
-                        one["free_flash_bytes"],
-                        one["ram_bytes"],
-                        one["free_ram_bytes"],
-                        one["ann_members"],
-                        one["core"] + _stand_in(one),
-                    )
-                    for one in boards
-                ),
-            ),
-            Grid(
-                "sources",
-                "Sources of the board figures",
-                ("board", "source", "kept for others"),
-                tuple(
-                    (one.title, one.source, one.note)
-                    for one in (known[one["board"]] for one in boards)
-                ),
-                folded=True,
-            ),
-        ),
-        (
+        tables=(table, sources),
+        how=(
             "Flash is runtime, pack and a minimal program around them, RAM is static memory, "
             "scratch, one query and stack, both from measured images"
             + (f" ({', '.join(measured)})" if measured else "")
-            + "; a core with the instruction set of another is judged as that one. The memory of a "
-            "board is that of its data sheet, less what a boot loader keeps. Times are "
+            + "; the numbers of a core also hold for others with the same instructions. The memory "
+            "of a board is that of its data sheet, less what a boot loader keeps. Times are "
             "estimates: measured instructions times a range of cycles per instruction; a board "
             "whose query may take more than a second fits slowly. Ordinary "
             "networks are how many of the same shape the flash would hold.",
         ),
-        (
-            Check(f"twinedge budget {found.file}", "the same table"),
+        checks=(
+            Check(f"twinedge budget {file}", "the same table"),
             Check(
-                f"twinedge firmware run --board pico {found.file} rows.csv",
+                f"twinedge firmware run --board pico {file} rows.csv",
                 "builds it for a board, and compares every bit on an emulator",
             ),
         ),
     )
 
 
-def _stand_in(board: dict[str, Any]) -> str:
-    on = board["measured_on"]
-    return "" if on in (board["core"], None) else f" as {on}"
-
-
-def pack(found: Findings) -> Chapter:
+def pack(found: Findings) -> Section:
     """Say what every byte of the pack is for."""
-    parts, length = uses(found.pack.pieces), found.pack.length
+    description = found.pack.description
+    parts, length = uses(description.pieces), description.length
     order = [use for use in _USES if use in parts] + [use for use in parts if use not in _USES]
     rows = [
         (use, parts[use], Share(parts[use] / length), _USES.get(use, ""))
         for use in order
         if parts[use]
     ]
-    return Chapter(
+    sections = Grid.of(
+        "sections",
+        "Sections of the file",
+        description.sections,
+        {
+            "section": lambda one: name_of(one.kind),
+            "offset": lambda one: one.offset,
+            "bytes": lambda one: one.length,
+            "meaning": meaning_of,
+        },
+        folded=True,
+    )
+    return Section(
         "pack",
         "What every byte is for",
         (
             f"The .twin file has {length:,} bytes; the image for a device leaves out names and row "
-            f"numbers and has {found.budget['twin_bytes']:,}.",
+            f"numbers and has {found.costs.budget['twin_bytes']:,}.",
         ),
         (figures.pack(found),),
         (
@@ -198,44 +198,30 @@ def pack(found: Findings) -> Chapter:
                 (*rows, ("all", length, Share(1), "")),
                 folded=True,
             ),
-            Grid(
-                "sections",
-                "Sections of the file",
-                ("section", "offset", "bytes", "meaning"),
-                tuple(
-                    (name_of(one.kind), one.offset, one.length, meaning_of(one))
-                    for one in found.pack.sections
-                ),
-                folded=True,
-            ),
+            sections,
         ),
         ("Read from the file itself.",),
-        (Check(f"twinedge inspect {found.file}", "every array with its offset"),),
+        (Check(f"twinedge inspect {found.origin.file}", "every array with its offset"),),
     )
-
-
-def _verdict(one: dict[str, Any]) -> str:
-    return told(one["verdict"], one["why"], one["anchors"], one["milliseconds_estimated"])
 
 
 _PACKAGES = ("numpy", "matplotlib")
 _TRAINING = ("tensorflow", "scikit-learn")
 
 
-def origin(found: Findings, command: str) -> Chapter:
+def origin(found: Findings, command: str) -> Section:
     """Say how to make the same report again."""
-    told = _trained(found) if found.run is not None else _given(found)
-    return Chapter(
+    about = _given(found) if found.origin.run is None else _trained(found)
+    return Section(
         "origin",
         "How it was made",
         (
             "Nothing here is typed by hand. The same command on the same machine writes the same "
             "file, byte for byte.",
         ),
-        (),
-        (
+        tables=(
             Grid("origin", "This report", ("what", "value"), tuple(made(found, command))),
-            Grid("training", "The model", ("what", "value"), tuple(told)),
+            Grid("training", "The model", ("what", "value"), tuple(about)),
         ),
         checks=(Check(command, "this page"),),
     )
@@ -243,15 +229,16 @@ def origin(found: Findings, command: str) -> Chapter:
 
 def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
     """List command and versions, and what the export of a run would report."""
-    packages = (*_PACKAGES, *(_TRAINING if found.run is not None else ()))
+    origin = found.origin
+    packages = (*_PACKAGES, *(_TRAINING if origin.run is not None else ()))
     rows: list[tuple[Cell, ...]] = [
         ("command", command),
         ("twinedge", __version__),
         ("Python", platform.python_version()),
         *((name, version(name)) for name in packages),
-        ("seed", str(found.seed)),
+        ("seed", str(origin.seed)),
     ]
-    done = found.export
+    done = origin.export
     if done is not None:
         score = done.files[0].score
         rows += [
@@ -260,58 +247,62 @@ def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
             (f"rounding changes the {done.evaluator.name} error by", f"{100 * score.cost:+.2f} %"),
             ("largest deviation of the pack from the float model", score.largest_deviation),
         ]
-    if found.refused:
-        rows.append(("twinedge export would refuse this", found.refused))
+    if origin.refused:
+        rows.append(("twinedge export would refuse this", origin.refused))
     return rows
+
+
+def _shape(found: Findings) -> list[tuple[Cell, ...]]:
+    model = found.pack.model
+    return [
+        ("target", found.target),
+        ("columns", ", ".join(found.pack.device.encoding.names)),
+        ("networks", f"{number(model.twins, 'twin')} of {shape(model.hidden)}"),
+        ("activation", model.activation),
+    ]
 
 
 def _given(found: Findings) -> list[tuple[Cell, ...]]:
     """List what a pack says about itself."""
-    pack, known = found.device.pack, found.pack.pack
+    known = found.pack.description.pack
     metadata = {} if known is None else known.metadata
     plain = (str, int, float)
     return [
-        ("file", found.file),
-        ("bytes", len(found.data)),
-        ("target", found.target),
-        ("columns", ", ".join(found.device.encoding.names)),
-        ("networks", f"{number(found.model.twins, 'twin')} of {shape(found.model.hidden)}"),
-        ("activation", pack.activation),
-        ("weights", found.model.weights),
+        ("file", found.origin.file),
+        ("bytes", len(found.pack.data)),
+        *_shape(found),
+        ("weights", found.pack.model.weights),
         *((key, value) for key, value in metadata.items() if isinstance(value, plain)),
     ]
 
 
-def _in_words(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_in_words(one)}" for key, one in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_in_words, value))
-    return str(value)
-
-
 def _trained(found: Findings) -> list[tuple[Cell, ...]]:
-    assert found.run is not None
-    assert found.export is not None
-    run, model = found.run, found.run.model
-    counts = [len(model.anchor_y_), len(run.validation[1]), len(run.test[1])]
+    run, done = found.origin.run, found.origin.export
+    assert run is not None
+    assert done is not None
+    model, evaluator = run.model, done.evaluator
+    counts = len(model.anchor_y_), len(run.validation[1]), len(run.test[1])
     names = ("training", "validation", "test")
     rows: list[tuple[Cell, ...]] = [
-        ("run", found.name),
-        *((key, _in_words(value)) for key, value in run.source.items()),
+        ("run", found.origin.name),
+        *((key, _describe(value)) for key, value in run.source.items()),
         ("rows used", ", ".join(f"{n:,} {name}" for n, name in zip(counts, names, strict=True))),
-        ("target", run.target_name),
-        ("columns", ", ".join(found.device.encoding.names)),
-        ("networks", f"{number(found.model.twins, 'twin')} of {shape(found.model.hidden)}"),
-        ("activation", model.activation_),
+        *_shape(found),
         ("learning rate", model.learning_rate_),
         ("weight decay", model.weight_decay_),
         ("steps", model.steps_),
         ("networks tried on validation rows", len(model.trials_)),
     ]
-    evaluator = found.export.evaluator
     everything = evaluator.all_anchors, evaluator.all_anchors_test
     for name, one in zip((evaluator.name, "test"), everything, strict=True):
         if one is not None:
             rows.append((f"{name} RMSE, all anchors", one.rmse))
     return rows
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_describe(one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_describe, value))
+    return str(value)

@@ -6,10 +6,10 @@ different value in dark mode. On one machine, the same numbers yield the same by
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from twinedge.figure_style import styled
 from twinedge.wording import format_range
@@ -41,17 +41,6 @@ def percent(part: float) -> str:
 def shape(hidden: tuple[int, ...]) -> str:
     """Write the widths of layers: "128-128"."""
     return "-".join(map(str, hidden))
-
-
-def ensemble(members: int, hidden: tuple[int, ...]) -> str:
-    """Name an ordinary ensemble."""
-    return f"{number(members, 'network')} of {shape(hidden)}"
-
-
-def forest(family: str, count: int, leaves: int) -> str:
-    """Name trees."""
-    kind = {"boosting": "boosted", "extra": "extra", "random": "averaged"}[family]
-    return f"{number(count, f'{kind} tree')} of {leaves} leaves"
 
 
 def milliseconds(ends: Sequence[float]) -> str:
@@ -164,17 +153,17 @@ def _shortened(svg: str) -> str:
 
     Text between the tags stays as it is.
     """
-    svg = re.sub(r"<[^>]+>", lambda tag: _NUMBER.sub(_rounded, " ".join(tag[0].split())), svg)
+
+    def rounded(number: re.Match[str]) -> str:
+        return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+    svg = re.sub(r"<[^>]+>", lambda tag: _NUMBER.sub(rounded, " ".join(tag[0].split())), svg)
     svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
     svg = re.sub(r"([MLCQz]) (?=[-\d])", r"\1", svg)
     used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
     svg = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in used else "", svg)
     svg = re.sub(r"<defs>\s*</defs>", "", svg)
     return re.sub(r">\s+<", "><", svg)
-
-
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def beside_point(
@@ -213,6 +202,7 @@ class Share(float):
 
 
 Cell = str | int | float | Light | None
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -225,11 +215,25 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     folded: bool = False  # whether a page shows it on demand only, as a figure shows the same
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        title: str,
+        items: Iterable[Item],
+        columns: Mapping[str, Callable[[Item], Cell]],
+        folded: bool = False,
+    ) -> "Grid":
+        """Make a table with a row for each item; ``columns`` say how to fill its cells."""
+        rows = tuple(tuple(cell(one) for cell in columns.values()) for one in items)
+        return cls(name, title, tuple(columns), rows, folded)
+
     @property
     def quantities(self) -> tuple[bool, ...]:
         """Which columns hold only numbers or empty cells."""
         columns = zip(*self.rows, strict=True)
-        return tuple(all(_is_quantity(cell) for cell in column) for column in columns)
+        kinds = int, float, type(None)
+        return tuple(all(isinstance(cell, kinds) for cell in column) for column in columns)
 
 
 class Check(NamedTuple):
@@ -240,7 +244,7 @@ class Check(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chapter:
+class Section:
     """One subject.
 
     Parameters
@@ -293,9 +297,9 @@ class Document:
         Why, in a few more.
     facts : tuple of Fact
         The same in numbers.
-    sections : tuple of Chapter
+    sections : tuple of Section
         The evidence.
-    calculator, trial : dict
+    calculator, predictor : dict
         What the calculator starts from and computes with, and what a page needs to predict; empty
         if there is none.
     """
@@ -304,18 +308,14 @@ class Document:
     verdict: Light
     lead: tuple[str, ...]
     facts: tuple[Fact, ...]
-    sections: tuple[Chapter, ...]
+    sections: tuple[Section, ...]
     calculator: dict[str, Any] = field(default_factory=dict)
-    trial: dict[str, Any] = field(default_factory=dict)
+    predictor: dict[str, Any] = field(default_factory=dict)
 
     @property
     def figures(self) -> tuple[Drawing, ...]:
         """All figures, in order."""
         return tuple(one for section in self.sections for one in section.figures)
-
-
-def _is_quantity(cell: Cell) -> bool:
-    return cell is None or isinstance(cell, int | float)
 
 
 def shown(cell: Cell) -> str:

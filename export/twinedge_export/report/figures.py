@@ -1,5 +1,6 @@
 """The figures of a report."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,11 @@ from twinedge_export.report.document import (
     Drawing,
     amount,
     beside_point,
-    ensemble,
-    forest,
     number,
     percent,
     plain,
 )
-from twinedge_export.report.findings import Findings
+from twinedge_export.report.findings import Findings, NetworkRival, Trees
 from twinedge_export.report.reliability import SizeBand
 
 if TYPE_CHECKING:
@@ -33,18 +32,19 @@ _MOST_DOTS = 300  # predictions drawn: more would overlap and bloat the page
 _MOST_CURVES = 6
 _MOST_BARS = 12
 _MARKERS = "sD^v"
+CHANCE = 1.96  # standard deviations: 95 of 100 counts
 
 
 def predictions(found: Findings) -> Drawing:
     """Draw predicted against true targets, with intervals or the spread as bars."""
-    judged, usual = found.judged, found.usual
-    every = max(1, -(-len(judged.y) // _MOST_DOTS))
-    low, high = judged.mean - judged.spread, judged.mean + judged.spread
+    known, usual = found.accuracy.predictions, found.usual
+    every = max(1, -(-len(known.y) // _MOST_DOTS))
+    low, high = known.mean - known.spread, known.mean + known.spread
     beside = "± spread"
     if usual is not None:
-        low, high = judged.ends[usual.claimed].T
+        low, high = known.ends[usual.claimed].T
         beside = f"and interval of {percent(usual.claimed)}"
-    y, mean, low, high = (one[::every] for one in (judged.y, judged.mean, low, high))
+    y, mean, low, high = (one[::every] for one in (known.y, known.mean, low, high))
     missed = (y < low) | (y > high)
 
     def draw(axes: "Axes") -> None:
@@ -56,12 +56,8 @@ def predictions(found: Findings) -> Drawing:
             (missed, ANN, "D", "true value outside"),
         ):
             if part.any():
-                axes.plot(
-                    *_upright(y[part], low[part], high[part]),
-                    color=colour,
-                    linewidth=0.7,
-                    alpha=0.45,
-                )
+                lines = _upright(y[part], low[part], high[part])
+                axes.plot(*lines, color=colour, linewidth=0.7, alpha=0.45)
                 axes.plot(y[part], mean[part], mark, color=colour, markersize=3, label=label)
         axes.set_xlim(ends[0] - room, ends[1] + room)
         name = plain(found.target)
@@ -74,62 +70,71 @@ def predictions(found: Findings) -> Drawing:
         "predictions",
         "Predicted against true",
         f"{len(y)} points{part} along the diagonal of equal values, from {y.min():.4g} to "
-        f"{y.max():.4g}; the root mean square distance from it is {judged.rmse:.4g}.",
+        f"{y.max():.4g}; the root mean square distance from it is {known.rmse:.4g}.",
         draw,
     )
 
 
+def _upright(at: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Lines from low to high as one broken line, in a tenth of the bytes of many."""
+    gap = np.full(len(at), np.nan)
+    return np.column_stack([at, at, gap]).ravel(), np.column_stack([low, high, gap]).ravel()
+
+
 def beside(found: Findings) -> Drawing:
     """Draw the errors of the twin, simpler models and ordinary networks as bars."""
-    bars = [(one.name, one.rmse, MUTED) for one in found.baselines]
-    if found.rivals:
-        best = min(found.rivals, key=lambda one: one.rmse)
-        bars.append((ensemble(best.members, best.hidden), best.rmse, ANN))
-    if found.trees:
-        trees = found.trees
-        bars.append((forest(trees.family, trees.trees, trees.leaves), trees.rmse, OTHER))
-    bars.append(("this pack", found.judged.rmse, TWIN))
-    bars.sort(key=lambda one: one[1])
+    rows = [(one.name, one.rmse, MUTED) for one in found.accuracy.baselines]
+    rows += [
+        (one.name, one.rmse, ANN if isinstance(one, NetworkRival) else OTHER)
+        for one in found.comparison.best
+    ]
+    rows.append(("this pack", found.accuracy.predictions.rmse, TWIN))
+    return error_bars("beside", "Error beside other models", rows, found.target, height=2.6)
+
+
+def error_bars(
+    name: str, title: str, rows: list[tuple[str, float, str]], target: str, height: float
+) -> Drawing:
+    """Draw the errors of models as bars, the smallest first; rows are name, error and colour."""
+    rows = sorted(rows, key=lambda one: one[1])
 
     def draw(axes: "Axes") -> None:
-        names, values, colours = zip(*bars, strict=True)
-        drawn = axes.barh(names, values, color=colours, height=0.6)
+        names, values, colours = zip(*rows, strict=True)
+        drawn = axes.barh([plain(one) for one in names], values, color=colours, height=0.6)
         axes.bar_label(drawn, [f"{value:.4g}" for value in values], padding=4, fontsize=9)
         axes.set_xlim(0, 1.15 * max(values) or 1)
         axes.invert_yaxis()
-        _bare(axes, "y")
-        axes.set_xlabel(f"error (RMSE) of {plain(found.target)}")
+        _bare(axes)
+        axes.set_xlabel(f"error (RMSE) of {plain(target)}")
 
-    listed = ", ".join(f"{name} {value:.4g}" for name, value, _ in bars)
-    return Drawing(
-        "beside", "Error beside other models", f"Smallest error first: {listed}.", draw, height=2.6
-    )
+    listed = ", ".join(f"{name} {value:.4g}" for name, value, _ in rows)
+    return Drawing(name, title, f"Smallest error first: {listed}.", draw, height=height)
 
 
 def coverage(found: Findings) -> Drawing | None:
     """Draw covered against claimed rates of the pack's intervals, or of its spread."""
     lines: dict[str, list[tuple[float, float]]] = {}
-    scores, usual, worth = found.intervals, found.usual, found.reliability
+    scores, usual, spread = found.intervals, found.usual, found.reliability
+    where = found.accuracy.predictions.where
     if scores is not None and usual is not None:
-        points = scores.rows
+        points, claims = scores.rows, usual.claimed
         lines["intervals of the pack"] = [(one.claimed, one.covered) for one in scores.intervals]
-        said = f"cover {percent(usual.covered)} of the {found.judged.where}"
-        claims = percent(usual.claimed)
-    elif worth is not None:
-        points, most = worth.points, worth.at(0.9)
-        lines["spread as it is"] = [(one.claimed, one.covered) for one in worth.coverage]
-        said = f"cover {percent(most.covered)} of the {found.judged.where} as they are"
-        claims = percent(most.claimed)
-        if worth.factor is not None and most.scaled is not None:
-            name = f"spread times {worth.factor:.3g}"
-            lines[name] = [(one.claimed, one.scaled or 0.0) for one in worth.coverage]
-            said += f", multiplied by {worth.factor:.3g} {percent(most.scaled)}"
+        words = f"cover {percent(usual.covered)} of the {where}"
+    elif spread is not None:
+        points, most = spread.points, spread.at(0.9)
+        claims = most.claimed
+        lines["spread as it is"] = [(one.claimed, one.covered) for one in spread.coverage]
+        words = f"cover {percent(most.covered)} of the {where} as they are"
+        if spread.factor is not None and most.scaled is not None:
+            name = f"spread times {spread.factor:.3g}"
+            lines[name] = [(one.claimed, one.scaled or 0.0) for one in spread.coverage]
+            words += f", multiplied by {spread.factor:.3g} {percent(most.scaled)}"
     else:
         return None
 
     def draw(axes: "Axes") -> None:
         ideal = np.linspace(0, 1, 41)
-        luck = 1.96 * np.sqrt(ideal * (1 - ideal) / points)
+        luck = CHANCE * np.sqrt(ideal * (1 - ideal) / points)
         axes.fill_between(ideal, ideal - luck, ideal + luck, color=GRID, linewidth=0)
         axes.plot(ideal, ideal, color=MUTED, linewidth=1)
         beside_point(axes, "as claimed, or chance", (0.3, 0.3), (8, -8), va="top")
@@ -146,7 +151,8 @@ def coverage(found: Findings) -> Drawing | None:
     return Drawing(
         "coverage",
         "What intervals hold against what they claim",
-        f"Intervals that claim {claims} {said}. On the diagonal they cover what they claim.",
+        f"Intervals that claim {percent(claims)} {words}. On the diagonal they cover what they "
+        "claim.",
         draw,
     )
 
@@ -160,34 +166,31 @@ def sizes(found: Findings, parts: tuple[SizeBand, ...]) -> Drawing:
     def draw(axes: "Axes") -> None:
         places = range(len(parts))
         held = [one.covered or 0.0 for one in parts]
-        luck = [1.96 * np.sqrt(claimed * (1 - claimed) / one.rows) for one in parts]
-        axes.bar(
-            places, [2 * one for one in luck], 0.9, [claimed - one for one in luck], color=GRID
-        )
+        luck = [CHANCE * np.sqrt(claimed * (1 - claimed) / one.rows) for one in parts]
+        bottoms = [claimed - one for one in luck]
+        axes.bar(places, [2 * one for one in luck], 0.9, bottoms, color=GRID)
         axes.axhline(claimed, color=MUTED, linewidth=1)
         axes.plot(places, held, "o", color=TWIN, markersize=7)
         for place, value in zip(places, held, strict=True):
-            words = f"{100 * value:.0f} %"
-            at = (place, value)
-            beside_point(axes, words, at, (0, 7), ha="center")
+            beside_point(axes, f"{100 * value:.0f} %", (place, value), (0, 7), ha="center")
         axes.set_xticks(list(places), [f"{one.least:.3g}\nto {one.most:.3g}" for one in parts])
         axes.tick_params(axis="x", length=0, labelsize=9)
-        least = min([*held, *(claimed - one for one in luck)])
-        axes.set_ylim(max(0.0, least - 0.06), 1.06)
+        least = max(0.0, min([*held, *bottoms]) - 0.06)
+        axes.set_ylim(least, 1.06)
         axes.set_yticks([one for one in axes.get_yticks() if 0 <= one <= 1])
-        axes.set_ylim(max(0.0, least - 0.06), 1.06)
+        axes.set_ylim(least, 1.06)
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
         axes.grid(False, axis="x")
         axes.set_xlabel(f"true {plain(found.target)}")
         axes.set_ylabel("true values inside")
 
-    told = "; ".join(
+    listed = "; ".join(
         f"{one.least:.3g} to {one.most:.3g}: {percent(one.covered or 0)}" for one in parts
     )
     return Drawing(
         "sizes",
         f"Intervals of {percent(claimed)} by size of the target",
-        f"True values inside the interval, by their size. {told}. The grey bars are what chance "
+        f"True values inside the interval, by their size. {listed}. The grey bars are what chance "
         f"leaves of {percent(claimed)}.",
         draw,
     )
@@ -195,33 +198,30 @@ def sizes(found: Findings, parts: tuple[SizeBand, ...]) -> Drawing:
 
 def importance(found: Findings) -> Drawing:
     """Draw how much the error grows without each column."""
-    shown = found.drivers[:_MOST_BARS]
+    shown = found.importance[:_MOST_BARS]
 
     def draw(axes: "Axes") -> None:
-        names = [plain(one.column) for one in shown]
         values = [max(one.worth, 0.0) for one in shown]
+        errors = [one.error for one in shown]
         places = np.arange(len(shown))
         axes.barh(places, values, color=TWIN, height=0.6)
-        axes.set_yticks(places, names)
-        axes.errorbar(
-            values, places, xerr=[one.error for one in shown], fmt="none", ecolor=INK, elinewidth=1
-        )
-        for place, one, value in zip(places, shown, values, strict=True):
-            at = (value + one.error, float(place))
-            beside_point(axes, f"{value:.3g}", at, (4, 0), va="center")
+        axes.set_yticks(places, [plain(one.column) for one in shown])
+        axes.errorbar(values, places, xerr=errors, fmt="none", ecolor=INK, elinewidth=1)
+        ends = [value + error for value, error in zip(values, errors, strict=True)]
+        for place, end, value in zip(places, ends, values, strict=True):
+            beside_point(axes, f"{value:.3g}", (end, float(place)), (4, 0), va="center")
         axes.invert_yaxis()
-        longest = max(one.error + value for one, value in zip(shown, values, strict=True))
-        axes.set_xlim(0, 1.18 * longest or 1)
-        _bare(axes, "y")
+        axes.set_xlim(0, 1.18 * max(ends) or 1)
+        _bare(axes)
         axes.set_xlabel("error grows by, when shuffled")
 
-    told = ", ".join(f"{one.column} {one.worth:.3g}" for one in shown)
-    more = len(found.drivers) - len(shown)
+    listed = ", ".join(f"{one.column} {one.worth:.3g}" for one in shown)
+    more = len(found.importance) - len(shown)
     rest = f" {number(more, 'column')} more matter less." if more else ""
     return Drawing(
         "importance",
         "What each column is worth",
-        f"How much the error grows when a column is shuffled: {told}.{rest}",
+        f"How much the error grows when a column is shuffled: {listed}.{rest}",
         draw,
         height=max(2.2, 0.7 + 0.3 * len(shown)),
     )
@@ -229,12 +229,12 @@ def importance(found: Findings) -> Drawing:
 
 def curves(found: Findings) -> Drawing:
     """Draw the prediction and its interval along the columns that matter most."""
-    shown = found.drivers[:_MOST_CURVES]
+    shown, y = found.importance[:_MOST_CURVES], found.accuracy.predictions.y
     across = min(2, len(shown))
     down = -(-len(shown) // across)
     # Spans all targets and predictions; intervals that reach further are clipped.
     values = [point.mean for one in shown for point in one.curve]
-    reach = min(*values, float(found.judged.y.min())), max(*values, float(found.judged.y.max()))
+    reach = min(*values, float(y.min())), max(*values, float(y.max()))
 
     def draw(*panels: "Axes") -> None:
         room = 0.05 * (reach[1] - reach[0] or 1)
@@ -261,13 +261,14 @@ def curves(found: Findings) -> Drawing:
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
 
-    told = "; ".join(
+    listed = "; ".join(
         f"{one.column}: {one.curve[0].mean:.4g} to {one.curve[-1].mean:.4g}" for one in shown
     )
     return Drawing(
         "curves",
         f"{found.target} as one column changes".replace("\n", " "),
-        f"Predictions from a typical row, from the least to the largest value of a column. {told}.",
+        "Predictions from a typical row, from the least to the largest value of a column. "
+        f"{listed}.",
         draw,
         (down, across),
         0.5 + 1.55 * down,
@@ -276,7 +277,7 @@ def curves(found: Findings) -> Drawing:
 
 def anchors(found: Findings) -> Drawing:
     """Draw the validation error against the number of anchors."""
-    curve = found.anchors
+    curve = found.comparison.curve
     assert curve is not None
     lines = {
         method: [(one.k, one.rmse_val) for one in curve.points if one.method == method]
@@ -287,8 +288,7 @@ def anchors(found: Findings) -> Drawing:
         bound = (1 + curve.tolerance) * curve.rmse_all
         axes.axhspan(curve.rmse_all, bound, color=GRID, linewidth=0)
         axes.axhline(curve.rmse_all, color=INK, linewidth=1)
-        first = min(curve.counts)
-        words = f"all {curve.training_points} training points"
+        words, first = f"all {curve.training_points} training points", min(curve.counts)
         beside_point(axes, words, (first, curve.rmse_all), (0, -4), ha="left", va="top")
         for method, colour, mark in zip(lines, (TWIN, OTHER), "os", strict=False):
             axes.plot(*zip(*lines[method], strict=True), f"-{mark}", color=colour, label=method)
@@ -316,25 +316,25 @@ def anchors(found: Findings) -> Drawing:
 
 def accuracy(found: Findings) -> Drawing:
     """Draw error against bytes: packs with more and fewer anchors, ordinary ensembles as points."""
-    twins = "one twin" if found.model.twins == 1 else f"{found.model.twins} twins"
+    model, compared = found.pack.model, found.comparison
+    sizes, networks, trees = compared.sizes, compared.networks, compared.trees
+    twins = "one twin" if model.twins == 1 else f"{model.twins} twins"
+    others: list[tuple[NetworkRival | Trees, str, str]] = [
+        (one, mark, ANN) for one, mark in zip(networks, _MARKERS, strict=False)
+    ]
+    others += [(trees, "X", OTHER)] if trees else []
 
     def draw(axes: "Axes") -> None:
-        points = [(one.bytes, one.rmse) for one in found.sizes]
+        points = [(one.bytes, one.rmse) for one in sizes]
         axes.plot(*zip(*points, strict=True), "-o", color=TWIN, label=f"{twins}, by anchors")
-        mine = next(one for one in found.sizes if one.anchors == found.model.anchors)
+        mine = next(one for one in sizes if one.anchors == model.anchors)
         ring: dict[str, Any] = {"markeredgecolor": TWIN, "markeredgewidth": 2, "markersize": 9}
         axes.plot(mine.bytes, mine.rmse, "o", color=PAPER, label="this pack", **ring)
-        for one in found.sizes:
-            at = (one.bytes, one.rmse)
+        for one, at in zip(sizes, points, strict=True):
             beside_point(axes, f"{one.anchors}", at, (0, -6), ha="center", va="top")
-        for rival, mark in zip(found.rivals, _MARKERS, strict=False):
-            label = ensemble(rival.members, rival.hidden)
-            axes.plot(rival.bytes, rival.rmse, mark, color=ANN, markersize=7, label=label)
-        trees = [found.trees] if found.trees else []
-        for forested in trees:
-            label = forest(forested.family, forested.trees, forested.leaves)
-            axes.plot(forested.bytes, forested.rmse, "X", color=OTHER, markersize=7, label=label)
-        errors = [one.rmse for group in (found.sizes, found.rivals, trees) for one in group]
+        for other, mark, colour in others:
+            axes.plot(other.bytes, other.rmse, mark, color=colour, markersize=7, label=other.name)
+        errors = [one.rmse for one in sizes] + [one.rmse for one, *_ in others]
         room = max(max(errors) - min(errors), 0.1 * max(errors)) or 1
         axes.set_ylim(min(errors) - 0.25 * room, max(errors) + 0.15 * room)
         axes.margins(x=0.08)
@@ -345,23 +345,20 @@ def accuracy(found: Findings) -> Drawing:
         # Above the axes, where no point is.
         axes.legend(fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderpad=0.2)
 
-    first, last = found.sizes[0], found.sizes[-1]
-    beside = "; ".join(
-        f"{ensemble(one.members, one.hidden)}, {one.bytes:,} bytes: {one.rmse:.4g}"
-        for one in found.rivals
-    )
+    first, last = sizes[0], sizes[-1]
+    beside = "; ".join(f"{one.name}, {one.bytes:,} bytes: {one.rmse:.4g}" for one in networks)
     return Drawing(
         "accuracy",
         "Error against bytes",
         f"Packs with {first.anchors} to {last.anchors} anchors take {first.bytes:,} to "
         f"{last.bytes:,} bytes and have an error of {first.rmse:.4g} to {last.rmse:.4g}. "
         + (f"Ordinary networks: {beside}." if beside else "Ordinary networks were not trained.")
-        + (f" Trees: {found.trees.bytes:,} bytes: {found.trees.rmse:.4g}." if found.trees else ""),
+        + (f" Trees: {trees.bytes:,} bytes: {trees.rmse:.4g}." if trees else ""),
         draw,
     )
 
 
-def ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
+def ticks(axes: "Axes", numbers: Sequence[int]) -> None:
     """Label powers of two only; if there are many, every second one."""
     powers = [one for one in numbers if not one & (one - 1)] or list(numbers)
     shown = powers[::2] if len(powers) > 8 else powers
@@ -369,29 +366,23 @@ def ticks(axes: "Axes", numbers: list[int] | tuple[int, ...]) -> None:
     axes.minorticks_off()
 
 
-def _upright(at: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Lines from low to high as one broken line, in a tenth of the bytes of many."""
-    gap = np.full(len(at), np.nan)
-    return np.column_stack([at, at, gap]).ravel(), np.column_stack([low, high, gap]).ravel()
-
-
-def _bare(axes: "Axes", axis: str) -> None:
-    """Remove grid and ticks that bars do not need."""
-    axes.grid(False, axis=axis)  # type: ignore[arg-type]
-    axes.tick_params(axis=axis, length=0)  # type: ignore[arg-type]
+def _bare(axes: "Axes") -> None:
+    """Remove grid and ticks that horizontal bars do not need."""
+    axes.grid(False, axis="y")
+    axes.tick_params(axis="y", length=0)
     axes.locator_params(axis="x", nbins=5)
 
 
 def memory(found: Findings) -> Drawing:
     """Draw bytes against ensemble size: the paper's figure for this model."""
-    members = [one.members for one in found.memory]
-    ann, twin = [one.ann_bytes for one in found.memory], [one.twin_bytes for one in found.memory]
-    here, twins = found.model.anchors, found.model.twins
+    model, rows = found.pack.model, found.costs.memory
+    members = [one.members for one in rows]
+    ann, twin = [one.ann_bytes for one in rows], [one.twin_bytes for one in rows]
 
     def draw(axes: "Axes") -> None:
         axes.plot(members, ann, "-s", color=ANN)
         axes.plot(members, twin, "-o", color=TWIN)
-        axes.axvline(here, color=MUTED, linewidth=1, linestyle=":")
+        axes.axvline(model.anchors, color=MUTED, linewidth=1, linestyle=":")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         low, high = min(ann + twin), max(ann + twin)
@@ -400,16 +391,16 @@ def memory(found: Findings) -> Drawing:
         at = (members[middle], ann[middle])
         beside_point(axes, "ordinary networks", at, (-6, 4), ha="right", color=ANN)
         at = (members[-1], twin[-1])
-        name = "one twin" if twins == 1 else f"{twins} twins"
+        name = "one twin" if model.twins == 1 else f"{model.twins} twins"
         beside_point(axes, name, at, (0, -12), ha="right", va="top", color=TWIN)
-        at_end = (here, float(axes.get_ylim()[0]))
-        beside_point(axes, f" {number(here, 'anchor')}", at_end, (2, 6))
+        at_end = (model.anchors, float(axes.get_ylim()[0]))
+        beside_point(axes, f" {number(model.anchors, 'anchor')}", at_end, (2, 6))
         ticks(axes, members)
         axes.yaxis.set_major_formatter(lambda value, _: amount(value))
         axes.set_xlabel("ensemble size")
-        axes.set_ylabel(f"bytes with {found.model.weights} weights")
+        axes.set_ylabel(f"bytes with {model.weights} weights")
 
-    start = found.budget["smaller_from"]["bytes"]
+    start = found.costs.budget["smaller_from"]["bytes"]
     crossing = f"The twin is smaller from {start} members on." if start else ""
     return Drawing(
         "memory-bytes",
@@ -423,8 +414,8 @@ def memory(found: Findings) -> Drawing:
 
 def pack(found: Findings) -> Drawing:
     """Draw what the bytes of the pack are for."""
-    parts = sorted(uses(found.pack.pieces).items(), key=lambda part: part[1])
-    parts = [part for part in parts if part[1]]
+    pieces = uses(found.pack.description.pieces).items()
+    parts = sorted((one for one in pieces if one[1]), key=lambda one: one[1])
 
     def draw(axes: "Axes") -> None:
         names, values = zip(*parts, strict=True)
@@ -432,9 +423,7 @@ def pack(found: Findings) -> Drawing:
         axes.bar_label(bars, [f"{value:,}" for value in values], padding=3, fontsize=9)
         axes.set_xlim(0, 1.2 * max(values))
         axes.xaxis.set_major_formatter(lambda value, _: amount(value))
-        axes.locator_params(axis="x", nbins=5)
-        axes.grid(False, axis="y")
-        axes.tick_params(axis="y", length=0)
+        _bare(axes)
         axes.set_xlabel("bytes")
 
     listed = ", ".join(f"{name} {value:,}" for name, value in reversed(parts))

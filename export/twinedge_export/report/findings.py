@@ -1,30 +1,36 @@
-"""Everything a report says about one model, and what is measured for runs and packs alike."""
+"""Everything that a report says about one model, and how a pack is measured."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from twinedge.budget import Board, Model, Runtime, ann_bytes, summarise, twin_bytes
+from twinedge import defaults
+from twinedge.budget import Model, Runtime, all_boards, ann_bytes, summarise, twin_bytes
 from twinedge.budget.model import from_pack
 from twinedge.data import read_features
 from twinedge.errors import InputError
+from twinedge.evaluation.verdict import Rival
 from twinedge.pack.contents import Array
 from twinedge.pack.describe import Description, describe
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_device import PackDevice
 from twinedge.scoring.scores import Coverage, Scores, score
-from twinedge_export.report.drivers import Driver, drivers
+from twinedge_export.report.document import number, shape
+from twinedge_export.report.importance import Importance, importance
+from twinedge_export.report.interactive import ENSEMBLES
 from twinedge_export.report.reliability import (
     Baseline,
-    Compared,
-    Judged,
+    Points,
+    Predictions,
     Reliability,
-    beside_rows,
+    cross_validate_baselines,
     reliability,
 )
+from twinedge_export.settings import ExportSettings
 
 if TYPE_CHECKING:
     from twinedge.anchors import Recommendation
@@ -32,8 +38,97 @@ if TYPE_CHECKING:
     from twinedge.run_folder import Run
     from twinedge_export.deploy import Export
 
-ENSEMBLES = tuple(2**power for power in range(11))
-MOST_POINTS = 2000  # to judge on, evenly spaced among the rows
+MOST_POINTS = 2000  # to score on, evenly spaced among the rows
+_FEWEST_ROWS = 2
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What to measure.
+
+    Parameters
+    ----------
+    export : ExportSettings
+        How the pack of a run is made.
+    data : path, optional
+        Measured rows to score on; packs need them, runs have test rows.
+    firmware : path, optional
+        Measured sizes of the runtime, to use instead of those shipped.
+    quick : bool
+        Leave out what is slow: ordinary networks, trees, other numbers of anchors, fine-tuning,
+        and the search for a way to choose anchors, unless one is named.
+    ann_steps : int
+        Training steps of ordinary networks.
+    """
+
+    export: ExportSettings = field(default_factory=ExportSettings)
+    data: Path | None = None
+    firmware: Path | None = None
+    quick: bool = False
+    ann_steps: int = defaults.ANN_STEPS
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model comes from, and what it is called in commands.
+
+    Parameters
+    ----------
+    name, place : str
+        What to call it; the run or the pack, as the user types it.
+    file, table : str
+        Its pack, and measured rows, in commands that check the numbers.
+    seed : int
+        For everything random.
+    made_by : str
+        The command that writes the pack; "" for a pack that was given.
+    run, export, refused
+        Origin of the pack, what ``twinedge export`` would report on it, and why it would refuse, if
+        rounding costs too much; None and "" for a pack that was given.
+    """
+
+    name: str
+    place: str
+    file: str
+    table: str
+    seed: int
+    made_by: str = ""
+    run: "Run | None" = None
+    export: "Export | None" = None
+    refused: str = ""
+
+
+class PackFile(NamedTuple):
+    """A pack: as a file, described byte by byte, loaded, and its shape."""
+
+    data: bytes
+    description: Description
+    device: PackDevice
+    model: Model
+
+
+class Accuracy(NamedTuple):
+    """How accurate a pack is.
+
+    Parameters
+    ----------
+    points : (X, y)
+        Points it is scored on.
+    predictions : Predictions
+        Of the pack on these points.
+    rows : int
+        Number of rows that the points were drawn from.
+    validation : Predictions or None
+        On the validation rows of the run.
+    baselines : tuple of Baseline
+        The mean, and a linear model, on the same points.
+    """
+
+    points: Points
+    predictions: Predictions
+    rows: int
+    validation: Predictions | None
+    baselines: tuple[Baseline, ...]
 
 
 class Memory(NamedTuple):
@@ -44,6 +139,14 @@ class Memory(NamedTuple):
     twin_params: int
     ann_bytes: int
     twin_bytes: int
+
+
+class Costs(NamedTuple):
+    """Memory by ensemble size, what ``twinedge budget`` says, and the cores it is based on."""
+
+    memory: tuple[Memory, ...]
+    budget: dict[str, Any]
+    firmware: dict[str, Runtime]
 
 
 class Size(NamedTuple):
@@ -62,10 +165,14 @@ class NetworkRival(NamedTuple):
     bytes: int
     rmse: float
 
+    @property
+    def name(self) -> str:
+        """What it is called: "2 networks of 8-8"."""
+        return f"{number(self.members, 'network')} of {shape(self.hidden)}"
 
-@dataclass(frozen=True)
-class Trees(Compared):
-    """Trees as emlearn stores them.
+
+class Trees(NamedTuple):
+    """Trees as emlearn stores them, beside the twin.
 
     ``family`` is one of ``twinedge.evaluation.small_trees``; ``leaves`` is the most in a tree.
     """
@@ -74,6 +181,48 @@ class Trees(Compared):
     trees: int
     leaves: int
     bytes: int
+    rival: Rival
+
+    @property
+    def name(self) -> str:
+        """What they are called: "7 boosted trees of 8 leaves"."""
+        kind = {"boosting": "boosted", "extra": "extra", "random": "averaged"}[self.family]
+        return f"{number(self.trees, f'{kind} tree')} of {self.leaves} leaves"
+
+    @property
+    def rmse(self) -> float:
+        """Their error, in units of the target."""
+        return self.rival.rmse
+
+
+class Comparison(NamedTuple):
+    """What takes long to measure; empty for a pack that was given, and for a quick report.
+
+    Parameters
+    ----------
+    curve, recommended
+        Validation error of the float model by number of anchors, and how many ``twinedge anchors``
+        recommends.
+    sizes : tuple of Size
+        Error of packs by number of anchors, on the points of the report.
+    networks, trees
+        Ordinary ensembles and trees of the same bytes, on the same points.
+    ann_steps : int
+        Training steps of ordinary networks.
+    """
+
+    curve: "Measurement | None" = None
+    recommended: "Recommendation | None" = None
+    sizes: tuple[Size, ...] = ()
+    networks: tuple[NetworkRival, ...] = ()
+    trees: Trees | None = None
+    ann_steps: int = 0
+
+    @property
+    def best(self) -> "list[NetworkRival | Trees]":
+        """The best of the ordinary ensembles, and the trees, as far as there are any."""
+        networks = sorted(self.networks, key=lambda one: one.rmse)[:1]
+        return [*networks, *([self.trees] if self.trees else [])]
 
 
 @dataclass(frozen=True)
@@ -82,183 +231,114 @@ class Findings:
 
     Parameters
     ----------
-    name : str
-        What to call it.
-    place : str
-        The run or the pack, as the user types it.
-    file : str
-        Its pack in commands that check the numbers.
-    made_by : str
-        The command that writes that pack; "" for a pack that was given.
-    table : str
-        Measured rows in such commands, as the user types them.
-    data : bytes
-        The pack as a file.
-    pack : Description
-        The same, described byte by byte.
-    device : PackDevice
-        The same, loaded.
-    model : Model
-        Its shape.
-    memory : tuple of Memory
-        By ensemble size.
-    budget : dict
-        What ``twinedge budget`` says, with every board.
-    points : (X, y)
-        Points it is judged on.
-    judged : Judged
-        Predictions of the pack on them.
-    rows : int
-        Number of rows that the points were drawn from.
+    origin : Origin
+        Where it comes from.
+    pack : PackFile
+        What a device runs.
+    accuracy : Accuracy
+        Errors on the points of the report.
     intervals : Scores or None
-        Scores of the pack's intervals on the judged points; None without intervals.
+        Scores of the pack's intervals on these points; None without intervals.
     reliability : Reliability or None
         What the spread is worth, if there are no intervals; None without a spread.
-    baselines : tuple of Baseline
-        The mean, and a linear model, on the same points.
-    drivers : tuple of Driver
+    importance : tuple of Importance
         Columns, the most important first.
-    seed : int
-        For everything random.
-    quick : bool
-        Whether slow parts were left out.
-    run, export, refused
-        Origin of the pack, what ``twinedge export`` would report on it, and why it would refuse, if
-        rounding costs too much; None and "" for a pack that was given.
-    validation : Judged or None
-        Predictions on the validation rows of the run.
-    anchors, recommended
-        Validation error of the float model by number of anchors, and how many ``twinedge anchors``
-        recommends; None for a pack that was given, and with ``quick``.
-    sizes : tuple of Size
-        Error of packs by number of anchors, on the judged points; empty in the same cases.
-    rivals, trees
-        Ordinary ensembles and trees of the same bytes, on the judged points; likewise.
-    ann_steps : int
-        Training steps of ordinary networks.
+    costs : Costs
+        Memory and boards.
+    comparison : Comparison
+        Other numbers of anchors, and other models of the same bytes.
     """
 
-    name: str
-    place: str
-    file: str
-    made_by: str
-    table: str
-    data: bytes
-    pack: Description
-    device: PackDevice
-    model: Model
-    memory: tuple[Memory, ...]
-    budget: dict[str, Any]
-    points: tuple[Array, Array]
-    judged: Judged
-    rows: int
+    origin: Origin
+    pack: PackFile
+    accuracy: Accuracy
     intervals: Scores | None
     reliability: Reliability | None
-    baselines: tuple[Baseline, ...]
-    drivers: tuple[Driver, ...]
-    seed: int
-    quick: bool
-    run: "Run | None" = None
-    export: "Export | None" = None
-    refused: str = ""
-    validation: Judged | None = None
-    anchors: "Measurement | None" = None
-    recommended: "Recommendation | None" = None
-    sizes: "tuple[Size, ...]" = ()
-    rivals: "tuple[NetworkRival, ...]" = ()
-    trees: "Trees | None" = None
-    ann_steps: int = 0
+    importance: tuple[Importance, ...]
+    costs: Costs
+    comparison: Comparison = field(default_factory=Comparison)
 
     @property
     def target(self) -> str:
         """Name of what is predicted."""
-        return self.device.target_name
+        return self.pack.device.target_name
 
     @property
     def usual(self) -> Coverage | None:
         """Intervals that a device returns by default; None if the pack has none."""
         if self.intervals is None:
             return None
-        level = self.device.usual_coverage
+        level = self.pack.device.usual_coverage
         return next(one for one in self.intervals.intervals if one.claimed == level)
 
 
-def find_alike(
-    name: str,
+def measure_file(
+    origin: Origin,
     data: bytes,
-    judged_on: str,
-    points: tuple[Array, Array],
-    boards: list[Board],
+    rows: tuple[str, Points],
     firmware: dict[str, Runtime],
-    *,
-    seed: int,
-) -> dict[str, Any]:
-    """Measure what applies to any pack: fields of ``Findings``.
+    baselines: Callable[[Points, Array], tuple[Baseline, ...]],
+    validation: Points | None = None,
+) -> Findings:
+    """Measure what applies to any pack.
 
     Parameters
     ----------
-    name : str
-        What to call it.
+    origin : Origin
+        Where it comes from.
     data : bytes
         The pack.
-    judged_on : str
-        What the points are: "test", "validation", or the name of a table.
-    points : (X, y)
-        Points with known targets; very many are thinned evenly.
-    boards : list of Board
-        Boards to judge.
+    rows : (str, (X, y))
+        What the points are ("test", "validation", or the name of a table), and points with known
+        targets; very many are thinned evenly.
     firmware : dict of str to Runtime
         Measured cores.
+    baselines : function
+        Fits simple models, and compares them with the errors of the pack on points.
+    validation : (X, y), optional
+        Validation points of its run.
     """
     with TemporaryDirectory() as room:
         path = Path(room) / "model.twin"
         path.write_bytes(data)
         model, device = from_pack(path)[0], load(path)
     assert isinstance(device, PackDevice)
-    X, y = points
+    name, (X, y) = rows
     every = max(1, -(-len(y) // MOST_POINTS))
     points = X[::every], y[::every]
-    judged = judge(judged_on, device, points)
-    scores = None
-    if judged.ends:
-        scores = score(judged.y, judged.mean, judged.spread, judged.scale, judged.ends)
-    return {
-        "name": name,
-        "data": data,
-        "pack": describe(data),
-        "device": device,
-        "model": model,
-        "memory": tuple(_memory(model, n) for n in ENSEMBLES if n >= model.twins),
-        "budget": summarise(model, boards, firmware),
-        "points": points,
-        "judged": judged,
-        "rows": len(y),
-        "intervals": scores,
-        "drivers": drivers(device, points, seed),
-        "seed": seed,
-    }
-
-
-def judge(name: str, device: PackDevice, points: tuple[Array, Array]) -> Judged:
-    """Predict points with known targets, with the intervals of every level."""
-    X, y = points
-    said = device.predict_all(X)
-    judged = Judged(name, y, said.mean.astype(np.float64), said.spread.astype(np.float64))
-    if said.scale is None:
-        return judged
-    ends = device.predict_interval(X, device.coverages).astype(np.float64)
-    return replace(
-        judged,
-        scale=said.scale.astype(np.float64),
-        ends={level: ends[..., k] for k, level in enumerate(device.coverages)},
+    found = predict(name, device, points)
+    known = None if validation is None else predict("validation", device, validation)
+    scores = (
+        score(found.y, found.mean, found.spread, found.scale, found.ends) if found.ends else None
+    )
+    return Findings(
+        origin,
+        PackFile(data, describe(data), device, model),
+        Accuracy(points, found, len(y), known, baselines(points, found.error)),
+        scores,
+        None if scores else reliability(found, known),
+        importance(device, points, origin.seed),
+        Costs(
+            tuple(_memory(model, members) for members in ENSEMBLES if members >= model.twins),
+            summarise(model, all_boards().values(), firmware),
+            firmware,
+        ),
     )
 
 
-def spread_worth(found: dict[str, Any], validation: Judged | None) -> Reliability | None:
-    """Score the spread, if there are no intervals."""
-    if found["intervals"] is not None:
-        return None
-    return reliability(found["judged"], validation)
+def predict(name: str, device: PackDevice, points: Points) -> Predictions:
+    """Predict points with known targets, with the intervals of every level."""
+    X, y = points
+    found = device.predict_all(X)
+    plain = Predictions(name, y, found.mean.astype(np.float64), found.spread.astype(np.float64))
+    if found.scale is None:
+        return plain
+    ends = device.predict_interval(X, device.coverages).astype(np.float64)
+    return replace(
+        plain,
+        scale=found.scale.astype(np.float64),
+        ends={level: ends[..., k] for k, level in enumerate(device.coverages)},
+    )
 
 
 def _memory(model: Model, members: int) -> Memory:
@@ -266,51 +346,30 @@ def _memory(model: Model, members: int) -> Memory:
     return Memory(members, one.ann_params, one.twin_params, ann_bytes(one), twin_bytes(one))
 
 
-_FEWEST_ROWS = 2
-
-
-def find_pack(
-    path: Path,
-    judged_on: str,
-    points: tuple[Array, Array],
-    boards: list[Board],
-    firmware: dict[str, Runtime],
-    *,
-    table: str,
-    seed: int = 0,
+def measure_pack(
+    path: Path, rows: tuple[str, Points], settings: ReportSettings, firmware: dict[str, Runtime]
 ) -> Findings:
-    """Judge a pack on measured rows.
+    """Measure a pack on rows that the model should never have seen.
 
     Parameters
     ----------
     path : path
         The ``.twin`` file, or the folder of an export.
-    judged_on : str
-        What the rows are: "test", or the name of a table.
-    points : (X, y)
-        The rows, which the model should never have seen.
-    boards : list of Board
-        Boards to judge.
+    rows : (str, (X, y))
+        What the rows are: "test", or the name of a table; and the rows.
+    settings : ReportSettings
+        What to measure.
     firmware : dict of str to Runtime
         Measured cores.
-    table : str
-        The rows, as the user types them.
-    seed : int
-        For shuffling.
     """
     file = pack_file(path)
-    name = path.resolve().name if path.is_dir() else _named(path)
-    found = find_alike(name, file.read_bytes(), judged_on, points, boards, firmware, seed=seed)
-    return Findings(
-        **found,
-        place=str(path),
-        file=str(file),
-        made_by="",
-        table=table,
-        reliability=spread_worth(found, None),
-        baselines=beside_rows(found["points"], found["judged"].error),
-        quick=True,
-    )
+    if path.is_dir():
+        name = path.resolve().name
+    else:  # model.twin says nothing, but its folder may
+        name = (path.name == "model.twin" and path.resolve().parent.name) or path.stem
+    table = "measured.csv" if settings.data is None else str(settings.data)
+    origin = Origin(name, str(path), str(file), table, settings.export.seed)
+    return measure_file(origin, file.read_bytes(), rows, firmware, cross_validate_baselines)
 
 
 def pack_file(path: Path) -> Path:
@@ -318,19 +377,12 @@ def pack_file(path: Path) -> Path:
     return path / "model.twin" if path.is_dir() else path
 
 
-def read_rows(file: Path, table: Path) -> tuple[Array, Array]:
+def read_rows(device: PackDevice, table: Path) -> Points:
     """Read features and targets of a table for a pack; NaN for what may be missing."""
-    device = load(file)
     X, y = read_features(
         table, device.encoding, target=device.target_name, fillable=device.fillable
     )
     assert y is not None
     if len(y) < _FEWEST_ROWS:
-        raise InputError(f"{table}: {len(y)} rows are too few to judge a model on")
+        raise InputError(f"{table}: {len(y)} rows are too few to score a model on")
     return X, y
-
-
-def _named(path: Path) -> str:
-    """Name a pack by its folder if its own name says nothing."""
-    parent = path.resolve().parent.name
-    return parent if path.name == "model.twin" and parent else path.stem

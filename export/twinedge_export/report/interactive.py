@@ -20,6 +20,7 @@ from twinedge_export.report.document import LIGHTS
 _BITS = 32  # features that the runtime flags individually
 _STEPS = 200  # of a slider, about
 _EXAMPLES = 6
+ENSEMBLES = tuple(2**power for power in range(11))  # sizes that figures and the calculator show
 
 
 class Span(NamedTuple):
@@ -197,6 +198,8 @@ def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, An
             "unknown": fits.UNKNOWN,
         },
         "lights": LIGHTS,
+        "ensembles": ENSEMBLES,
+        "activations": layout.ACTIVATIONS,
         "boards": [_board(board) for board in all_boards().values()],
         "reference": [*_SHAPE, "instructions"],
         "firmware": {

@@ -1,11 +1,11 @@
-"""What predictions are worth: against simple models, by coverage and by column.
+"""What predictions are worth: against simple models, by coverage, and by size of the target.
 
 A spread s claims that mean -+ z s covers the target with the probability of a normal distribution.
 The estimates of a twin share one network, so their spread misses the error they have in common; one
 factor, found on validation points, makes up for that. It is used for packs that have no intervals.
 
 For a run, the mean and the linear model are fitted to its training rows. A pack has no such rows:
-there both are fitted to the rows that the pack is judged on, by cross-validation.
+there both are fitted to the rows that the pack is scored on, by cross-validation.
 """
 
 from dataclasses import dataclass, field
@@ -22,13 +22,14 @@ from twinedge.scoring.scores import rank_correlation
 if TYPE_CHECKING:
     from twinedge.run_folder import Run
 
+Points = tuple[Array, Array]  # features (n, f) and targets (n,)
 LEVELS = tuple(round(0.05 * step, 2) for step in range(1, 20))
 _ONE_SIGMA = 2 * NormalDist().cdf(1) - 1
 _PARTS, _FEWEST = 5, 10  # parts by size of the target, and points in each
 
 
 @dataclass(frozen=True)
-class Judged:
+class Predictions:
     """Predictions of points with known targets, all ``(n,)`` in units of the target.
 
     ``name`` says which points they are: "test", "validation", or the name of a table. If the pack
@@ -101,34 +102,29 @@ class Reliability:
         return next(one for one in self.coverage if one.claimed == level)
 
 
-def reliability(judged: Judged, validation: Judged | None) -> Reliability | None:
+def reliability(predictions: Predictions, validation: Predictions | None) -> Reliability | None:
     """Count what the spread covers; None if no prediction has a spread.
 
     Without validation points there is no factor.
     """
-    if not judged.spread.any():
+    if not predictions.spread.any():
         return None
-    factor = None if validation is None else factor_of(validation)
-    error = np.abs(judged.error)
+    factor = None if validation is None else spread_factor(validation)
+    error = np.abs(predictions.error)
 
     def covered(level: float, by: float) -> float:
         z = NormalDist().inv_cdf((1 + level) / 2)
-        return float(np.mean(error <= by * z * judged.spread))
+        return float(np.mean(error <= by * z * predictions.spread))
 
-    return Reliability(
-        tuple(
-            SpreadCoverage(
-                level, covered(level, 1), None if factor is None else covered(level, factor)
-            )
-            for level in LEVELS
-        ),
-        len(error),
-        factor,
-        rank_correlation(judged.spread, judged.error),
+    coverage = tuple(
+        SpreadCoverage(level, covered(level, 1), None if factor is None else covered(level, factor))
+        for level in LEVELS
     )
+    correlation = rank_correlation(predictions.spread, predictions.error)
+    return Reliability(coverage, len(error), factor, correlation)
 
 
-def factor_of(validation: Judged) -> float | None:
+def spread_factor(validation: Predictions) -> float | None:
     """Find the factor on these points; None if most of them have no spread."""
     ratio = np.full(len(validation.y), np.inf)
     np.divide(np.abs(validation.error), validation.spread, out=ratio, where=validation.spread > 0)
@@ -151,24 +147,22 @@ class SizeBand(NamedTuple):
     mean_width: float | None
 
 
-def by_size(judged: Judged, level: float | None) -> tuple[SizeBand, ...]:
+def by_size(predictions: Predictions, level: float | None) -> tuple[SizeBand, ...]:
     """Split the points by the size of their targets into parts of equal counts.
 
     At most five, of at least ten points; a single one for fewer than twenty points.
     """
-    order = np.argsort(judged.y, kind="stable")
-    parts = np.array_split(order, max(1, min(_PARTS, len(order) // _FEWEST)))
+    order = np.argsort(predictions.y, kind="stable")
     found = []
-    for part in parts:
+    for part in np.array_split(order, max(1, min(_PARTS, len(order) // _FEWEST))):
+        y, error = predictions.y[part], predictions.error[part]
         covered = width = None
         if level is not None:
-            low, high = judged.ends[level][part].T
-            covered = float(np.mean((low <= judged.y[part]) & (judged.y[part] <= high)))
-            width = float(np.mean(high - low))
-        error = judged.error[part]
-        ends = float(judged.y[part].min()), float(judged.y[part].max())
-        rmse = scoring.rmse(error)
-        found.append(SizeBand(*ends, len(part), rmse, float(error.mean()), covered, width))
+            low, high = predictions.ends[level][part].T
+            covered, width = float(np.mean((low <= y) & (y <= high))), float(np.mean(high - low))
+        ends = float(y.min()), float(y.max())
+        errors = scoring.rmse(error), float(error.mean())
+        found.append(SizeBand(*ends, len(part), *errors, covered, width))
     return tuple(found)
 
 
@@ -176,50 +170,40 @@ _Z = 1.645  # 90 % confidence
 _RIDGE = 1e-6  # of the variance of a column: allows linearly dependent columns
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A model compared with the twin on the judged points."""
-
-    rival: Rival
-
-    @property
-    def rmse(self) -> float:
-        """Its error, in units of the target."""
-        return self.rival.rmse
-
-    @property
-    def than_the_twin(self) -> str:
-        """Whether it is "better", "worse" or "as good"."""
-        return self.rival.than_the_twin
-
-
-@dataclass(frozen=True)
-class Baseline(Compared):
-    """A simple model: "mean" or "linear"."""
+class Baseline(NamedTuple):
+    """A simple model, "mean" or "linear", beside the twin."""
 
     kind: str
+    rival: Rival
 
     @property
     def name(self) -> str:
         """What it is called."""
         return {"mean": "the mean", "linear": "a linear model"}[self.kind]
 
+    @property
+    def rmse(self) -> float:
+        """Its error, in units of the target."""
+        return self.rival.rmse
 
-def beside_run(run: "Run", points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
+
+def fit_baselines(run: "Run", points: Points, error: Array) -> tuple[Baseline, ...]:
     """Fit both to the training rows of a run; ``error`` ``(n,)`` is that of the pack."""
-    from twinedge.evaluation.comparison import compare, fit_linear
+    from twinedge.evaluation.comparison import compare
+    from twinedge.evaluation.rivals import fit_linear
 
     (X, y), weights = points, run.model.sample_weights_
-    learnt_X, learnt_y = run.model.anchor_X_, run.model.anchor_y_
-    errors = {
-        "mean": np.full(len(y), float(np.average(learnt_y, weights=weights))) - y,
-        "linear": fit_linear(learnt_X, learnt_y, weights).predict(X) - y,
-    }
-    return tuple(Baseline(compare(error, theirs), kind) for kind, theirs in errors.items())
+    train_X, train_y = run.model.anchor_X_, run.model.anchor_y_
+    mean = np.full(len(y), float(np.average(train_y, weights=weights)))
+    linear = fit_linear(train_X, train_y, weights).predict(X)
+    return (
+        Baseline("mean", compare(error, mean - y)),
+        Baseline("linear", compare(error, linear - y)),
+    )
 
 
-def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ...]:
-    """Fit both to the judged rows by cross-validation; empty for very few rows."""
+def cross_validate_baselines(points: Points, error: Array) -> tuple[Baseline, ...]:
+    """Fit both to the rows themselves, each row predicted by the others; empty for very few."""
     X, y = points
     n = len(y)
     if n < 3:
@@ -233,12 +217,12 @@ def beside_rows(points: tuple[Array, Array], error: Array) -> tuple[Baseline, ..
         inverse = np.linalg.inv(Z.T @ Z + _RIDGE * n * np.eye(Z.shape[1]))
         hat = Z @ inverse @ Z.T
         errors["linear"] = (hat @ y - y) / np.maximum(1 - np.diag(hat), 1e-9)
-    return tuple(Baseline(compared(error, one), kind) for kind, one in errors.items())
+    return tuple(Baseline(kind, compare_errors(error, one)) for kind, one in errors.items())
 
 
-def compared(ours: Array, theirs: Array) -> Rival:
+def compare_errors(error: Array, other: Array) -> Rival:
     """Compare errors ``(n,)`` by their squares, point by point, where there is no scipy."""
-    behind = np.square(theirs) - np.square(ours)
+    behind = np.square(other) - np.square(error)
     chance = _Z * float(behind.std(ddof=1)) / np.sqrt(len(behind))
-    rmse, rival = scoring.rmse(ours), scoring.rmse(theirs)
+    rmse, rival = scoring.rmse(error), scoring.rmse(other)
     return Rival(rival, rival - rmse, chance / max(rmse + rival, 1e-300))

@@ -1,10 +1,10 @@
-// The arithmetic of `twinedge budget`, on the layout, boards and measurements that Python put into
-// the page. Every name and every sentence is that of twinedge/budget; a test compares them.
+// The arithmetic of `twinedge budget`, with the layout, boards, measurements and words that Python
+// put into the page. A test compares all numbers with twinedge/budget, for random models.
 
 const Budget = (facts) => {
-  const { layout, boards } = facts;
-  const REFERENCE = ["features", "hidden", "counts", "neighbors", "intervals", "levels", "instructions"];
-  const named = (reference) => Object.fromEntries(REFERENCE.map((name, k) => [name, reference[k]]));
+  const { layout, boards, verdicts } = facts;
+  const named = (reference) =>
+    Object.fromEntries(facts.reference.map((name, k) => [name, reference[k]]));
   const firmware = Object.fromEntries(
     Object.entries(facts.firmware).map(([core, builds]) => [
       core,
@@ -18,7 +18,7 @@ const Budget = (facts) => {
 
   // -- model ------------------------------------------------------------------------------------
 
-  function deal(anchors, twins) {
+  function anchorCounts(anchors, twins) {
     if (twins < 1 || twins > layout.max_twins)
       throw new RangeError(`${twins} twins: a pack has 1 to ${layout.max_twins}`);
     if (anchors < twins)
@@ -27,14 +27,13 @@ const Budget = (facts) => {
     return Array.from({ length: twins }, (_, twin) => share + (twin < anchors % twins ? 1 : 0));
   }
 
-  function modelOf({ anchors, twins, ...setting }) {
-    return { ...setting, counts: deal(anchors, twins) };
-  }
-
-  const withAnchors = (model, anchors) => ({ ...model, counts: deal(anchors, model.counts.length) });
+  const modelOf = ({ anchors, twins, ...setting }) =>
+    ({ ...setting, counts: anchorCounts(anchors, twins) });
+  const withAnchors = (model, anchors) =>
+    ({ ...model, counts: anchorCounts(anchors, model.counts.length) });
   const anchorsOf = (model) => sum(model.counts);
-  const evaluated = (model) => model.counts.map((count) => Math.min(count, model.neighbors || count));
-  const membersOf = (model) => sum(evaluated(model));
+  const membersOf = (model) =>
+    sum(model.counts.map((count) => Math.min(count, model.neighbors || count)));
   const isScaled = (model) => model.intervals && model.levels > 0;
 
   // -- counts -----------------------------------------------------------------------------------
@@ -44,19 +43,18 @@ const Budget = (facts) => {
     return sum(hidden.concat(1).map((width, depth) => widths[depth] * width + width));
   }
 
-  const annParams = (model) => membersOf(model) * networkParams(model.features, model.hidden);
-
-  function twinParams(model) {
-    const networks = model.counts.length * networkParams(2 * model.features, model.hidden);
-    return networks + anchorsOf(model) * (model.features + 1);
-  }
+  const annParams = (model, members = membersOf(model)) =>
+    members * networkParams(model.features, model.hidden);
+  const networksOf = (model) =>
+    model.counts.length * networkParams(2 * model.features, model.hidden);
+  const twinParams = (model) => networksOf(model) + anchorsOf(model) * (model.features + 1);
 
   function multiplyAdds(model) {
     const half = model.features * model.hidden[0];
     const widths = [...model.hidden, 1];
     const behind = sum(model.hidden.map((width, depth) => width * widths[depth + 1]));
     const distances = model.neighbors ? model.features * anchorsOf(model) : 0;
-    const second = isScaled(model) ? membersOf(model) * model.hidden[model.hidden.length - 1] : 0;
+    const second = isScaled(model) ? membersOf(model) * model.hidden.at(-1) : 0;
     const pairs = model.counts.length * half + membersOf(model) * (half + behind);
     return 2 * pairs + second + distances;
   }
@@ -85,27 +83,26 @@ const Budget = (facts) => {
   // Bytes of the record of one network with this many kernels in its first layer.
   function recordBytes(model, firstKernels) {
     const item = layout.kernels[model.weights];
-    let size = layout.twin_head;
-    let inputs = model.features;
+    let [size, inputs] = [layout.twin_head, model.features];
     model.hidden.forEach((width, depth) => {
       const kernel = align(width * align(inputs, 4) * item, 4);
-      size += (depth ? 1 : firstKernels) * kernel + 4 * width + align(2 * width, 4);
+      size += (depth ? 1 : firstKernels) * kernel;
+      size += layout.bias * width + align(layout.multiplier * width, 4);
       inputs = width;
     });
-    return align(size + (isScaled(model) ? 4 + 4 * align(inputs, 4) : 2 * align(inputs, 4)));
+    const output = layout.output * align(inputs, 4);
+    return align(size + (isScaled(model) ? layout.difficulty_bias + 2 * output : output));
   }
 
   function sectionsOf(model) {
-    const anchors = anchorsOf(model);
-    const points = align(2 * anchors * align(model.features, 4), 4);
-    const lengths = {
-      scaling: 8 * model.features + 8,
-      twins: model.counts.length * recordBytes(model, 2),
-    };
-    if (model.activation === "silu") lengths.curve = 2 * layout.curve_length;
-    lengths.anchors = align(2 * model.counts.length, 4) + points + 4 * anchors;
+    const [twins, anchors] = [model.counts.length, anchorsOf(model)];
+    const byFeature = ([fixed, each]) => fixed + each * model.features;
+    const points = align(layout.anchor * anchors * align(model.features, 4), 4);
+    const lengths = { scaling: byFeature(layout.scaling), twins: twins * recordBytes(model, 2) };
+    if (model.activation === "silu") lengths.curve = layout.curve;
+    lengths.anchors = align(layout.count * twins, 4) + points + layout.target * anchors;
     if (isScaled(model)) lengths.intervals = layout.intervals + layout.level * model.levels;
-    if (model.intervals) lengths.domain = 6 * model.features;
+    if (model.intervals) lengths.domain = byFeature(layout.domain);
     if (isScaled(model)) lengths.schema = layout.schema;
     return lengths;
   }
@@ -123,8 +120,7 @@ const Budget = (facts) => {
   }
 
   function annBytes(model, members = membersOf(model)) {
-    if (!isPacked(model))
-      return layout.floats[model.weights] * networkParams(model.features, model.hidden) * members;
+    if (!isPacked(model)) return layout.floats[model.weights] * annParams(model, members);
     if (shapeFault(model, 1, 1)) return null;
     const plain = { ...model, intervals: false };
     const { anchors, ...lengths } = sectionsOf(plain);
@@ -134,8 +130,7 @@ const Budget = (facts) => {
   function packSections(model) {
     if (packFault(model)) return null;
     const lengths = sectionsOf(model);
-    const empty = Object.fromEntries(Object.keys(lengths).map((name) => [name, 0]));
-    const header = fileSize(empty);
+    const header = align(layout.header + layout.entry * Object.keys(lengths).length);
     const padding = fileSize(lengths) - header - sum(Object.values(lengths));
     return { header, ...lengths, padding };
   }
@@ -153,9 +148,8 @@ const Budget = (facts) => {
   }
 
   function smallerInParams(model) {
-    const twins = model.counts.length * networkParams(2 * model.features, model.hidden);
-    const saved = networkParams(model.features, model.hidden) - (model.features + 1);
-    return Math.max(model.counts.length, Math.floor(twins / saved) + 1);
+    const saved = annParams(model, 1) - (model.features + 1);
+    return Math.max(model.counts.length, Math.floor(networksOf(model) / saved) + 1);
   }
 
   function smallerInBytes(model) {
@@ -170,12 +164,9 @@ const Budget = (facts) => {
     return members;
   }
 
-  const mostNetworks = (model, flash) =>
-    largest((members) => annBytes(model, members) <= flash, flash);
-
   // -- boards -----------------------------------------------------------------------------------
 
-  // Scratch.bytes of twinedge/budget/boards.py, whose numbers these are.
+  // Scratch.bytes of twinedge/budget/measurements.py.
   function scratchBytes(kernel, model) {
     const { align: to } = kernel;
     const { feature, nearest, lines, fours } = facts.scratch;
@@ -190,16 +181,15 @@ const Budget = (facts) => {
   }
 
   const ramBytes = (build, model) =>
-    build.fixed_ram_bytes + scratchBytes(build.scratch, model) + facts.query_bytes * model.features;
+    build.fixed_ram_bytes + scratchBytes(build.scratch, model) + facts.scratch.query * model.features;
 
   const shapeKey = ({ features, hidden, counts, neighbors, intervals }) =>
     JSON.stringify([features, hidden, counts, neighbors, intervals]);
 
   function milliseconds(model, board, build) {
     const known = build.references.find((one) => shapeKey(one) === shapeKey(model));
-    let range;
-    if (known) range = [known.instructions, known.instructions];
-    else {
+    let range = known && [known.instructions, known.instructions];
+    if (!known) {
       const adds = multiplyAdds(model);
       const counted = build.references
         .map((one) => [multiplyAdds(one), one.instructions])
@@ -213,7 +203,7 @@ const Budget = (facts) => {
     return range.map((count, end) => (1000 * count * board.cycles[end]) / board.clock);
   }
 
-  function judge(model, board) {
+  function boardVerdict(model, board) {
     const answer = (verdict, more) => ({
       board: board.name,
       title: board.title,
@@ -233,7 +223,7 @@ const Budget = (facts) => {
     const twins = model.counts.length;
     const least = withAnchors(model, twins);
     const fault = packFault(least);
-    if (fault) return answer("does not fit", { why: fault });
+    if (fault) return answer(verdicts.not, { why: fault });
     const builds = (firmware[board.same_as] || []).filter(
       (one) =>
         one.activation === model.activation &&
@@ -245,10 +235,10 @@ const Budget = (facts) => {
     if (!build) {
       const [size, flash] = [twinBytes(least), board.free_flash];
       if (flash !== null && size > flash)
-        return answer("does not fit", {
+        return answer(verdicts.not, {
           why: `the pack alone takes ${size} of ${flash} bytes of flash`,
         });
-      return answer("not measured", { why: `the runtime was not run on ${board.same_as}` });
+      return answer(verdicts.unknown, { why: `the runtime was not run on ${board.same_as}` });
     }
 
     const flashBytes = (one) => build.flash_bytes + twinBytes(one);
@@ -262,34 +252,35 @@ const Budget = (facts) => {
       else if (flash > board.free_flash) return `flash ${flash} of ${board.free_flash} bytes`;
       return ram > board.free_ram ? `RAM ${ram} of ${board.free_ram} bytes` : null;
     }
-    const room = Math.min(
+    const room = Math.max(0, Math.min(
       board.free_flash - build.flash_bytes,
       board.pack_in_ram ? board.free_ram - ramBytes(build, model) : Infinity,
-    );
-    const networks = board.free_flash === null ? null : mostNetworks(model, Math.max(0, room));
-    const fitting = (verdict, one) =>
-      answer(verdict, {
+    ));
+    const networks = board.free_flash === null
+      ? null
+      : largest((members) => annBytes(model, members) <= room, room);
+    function fitting(verdict, one) {
+      const time = milliseconds(one, board, build);
+      const slow = verdict === verdicts.fits && time && Math.max(...time) > facts.slow_milliseconds;
+      return answer(slow ? verdicts.slow : verdict, {
         anchors: anchorsOf(one),
         flash_bytes: flashBytes(one),
         ram_bytes: allRam(one),
-        milliseconds_estimated: milliseconds(one, board, build),
+        milliseconds_estimated: time,
         ann_members: networks,
       });
-
-    if (excess(model) === null) {
-      const time = milliseconds(model, board, build);
-      const slow = time !== null && Math.max(...time) > facts.slow_milliseconds;
-      return fitting(slow ? "fits, slowly" : "fits", model);
     }
+
+    if (excess(model) === null) return fitting(verdicts.fits, model);
     const share = largest(
       (each) => excess(withAnchors(model, each * twins)) === null,
       Math.floor((anchorsOf(model) - 1) / twins),
     );
-    if (share) return fitting("fits with fewer anchors", withAnchors(model, share * twins));
+    if (share) return fitting(verdicts.fewer, withAnchors(model, share * twins));
     let why = excess(least);
     if (anchorsOf(least) < anchorsOf(model))
       why += " even with one anchor" + (twins > 1 ? " for each twin" : "");
-    return answer("does not fit", { why, ann_members: networks });
+    return answer(verdicts.not, { why, ann_members: networks });
   }
 
   // -- summary ----------------------------------------------------------------------------------
@@ -303,16 +294,10 @@ const Budget = (facts) => {
       const one = { ...model, weights };
       return [weights, { twin: twinBytes(one), ann: annBytes(one) }];
     });
+    const { levels, ...shown } = setting;
     return {
-      features: model.features,
-      hidden: model.hidden,
-      twins: model.counts.length,
-      anchors: anchorsOf(model),
-      neighbors: model.neighbors,
+      ...shown,
       members: membersOf(model),
-      activation: model.activation,
-      weights: model.weights,
-      intervals: model.intervals,
       ann_params: annParams(model),
       twin_params: twinParams(model),
       ann_bytes: ann,
@@ -327,7 +312,7 @@ const Budget = (facts) => {
         bytes: possible ? smallerInBytes(model) : null,
       },
       cores_measured: Object.keys(firmware).sort(),
-      boards: boards.map((board) => judge(model, board)),
+      boards: boards.map((board) => boardVerdict(model, board)),
     };
   }
 

@@ -1,28 +1,21 @@
 // The calculator: reads the sliders, counts, and shows the result at once.
 
 (() => {
-  const facts = JSON.parse(document.getElementById("facts").textContent);
+  const facts = JSON.parse(at("facts").textContent);
   const { summarise, curves } = Budget(facts);
-  const at = (id) => document.getElementById(id);
+  const { verdicts } = facts;
   const NUMBERS = ["features", "members", "width1", "width2", "width3", "twins", "neighbors"];
-  const SIZES = Array.from({ length: 11 }, (_, power) => 2 ** power);
-  const LIGHTS = {
-    fits: "go",
-    "fits, slowly": "limit",
-    "fits with fewer anchors": "limit",
-    "does not fit": "stop",
-    "not measured": "unknown",
-  };
   const grouped = new Intl.NumberFormat("en");
   const counted = (value) => (value === null ? "-" : grouped.format(value));
   const plural = (count, noun) => `${counted(count)} ${noun}${count === 1 ? "" : "s"}`;
   const range = (ends) => (ends ? ends.map((ms) => `${Number(ms.toPrecision(3))}`).join("-") : "-");
+  const heading = (words) => element("th", { scope: "row" }, words);
+  const quantity = (words) => element("td", { class: "quantity" }, words);
 
-  function element(name, words, className) {
-    const one = document.createElement(name);
-    one.textContent = words;
-    if (className) one.className = className;
-    return one;
+  function row(...cells) {
+    const line = element("tr");
+    line.append(...cells);
+    return line;
   }
 
   // -- settings ---------------------------------------------------------------------------------
@@ -48,11 +41,10 @@
     if (!numbers.every((field) => field.checkValidity())) return null;
     const value = Object.fromEntries(numbers.map((field) => [field.id, Number(field.value)]));
     const widths = [value.width1, value.width2, value.width3];
-    const hidden = widths.slice(0, [...widths, 0].indexOf(0));
     at("width3").disabled = slider("width3").disabled = !value.width2;
     return {
       features: value.features,
-      hidden,
+      hidden: widths.slice(0, [...widths, 0].indexOf(0)),
       anchors: value.members,
       twins: value.twins,
       neighbors: value.neighbors,
@@ -71,44 +63,37 @@
     at("result").classList.add("refused");
   }
 
-  function light(board) {
-    let words = board.verdict;
-    const time = board.milliseconds_estimated;
-    if (words === "does not fit") words += `: ${board.why}`;
-    else if (words !== "not measured") {
-      words = "fits";
-      if (board.verdict === "fits with fewer anchors")
-        words += ` with ${plural(board.anchors, "anchor")}`;
+  function light({ verdict, why, anchors, milliseconds_estimated: time }) {
+    let words = verdict;
+    if (verdict === verdicts.not) words += `: ${why}`;
+    else if (verdict !== verdicts.unknown) {
+      words = verdicts.fits;
+      if (verdict === verdicts.fewer) words += ` with ${plural(anchors, "anchor")}`;
       if (time && Math.max(...time) > facts.slow_milliseconds)
         words += `, ${range(time.map((ms) => ms / 1000))} s a query`;
     }
-    return element("span", words, `light ${LIGHTS[board.verdict]}`);
+    return element("span", { class: `light ${facts.lights[verdict]}` }, words);
   }
 
   function showSentence(found) {
     const twins = `${plural(found.twins, "twin")} with ${plural(found.anchors, "anchor")}`;
     const networks = plural(found.members, "ordinary network");
-    let words = `${twins}: ${counted(found.twin_params)} parameters`;
-    if (found.twin_bytes !== null) words += ` in ${counted(found.twin_bytes)} bytes`;
-    words += `. ${networks}: ${counted(found.ann_params)}`;
-    if (found.ann_bytes !== null) words += ` in ${counted(found.ann_bytes)} bytes`;
-    if (found.ratio !== null) words += `, ${found.ratio.toFixed(1)} times as much`;
-    at("result").textContent = `${words}.`;
+    const bytes = (size) => (size === null ? "" : ` in ${counted(size)} bytes`);
+    const times = found.ratio === null ? "" : `, ${found.ratio.toFixed(1)} times as much`;
+    at("result").textContent =
+      `${twins}: ${counted(found.twin_params)} parameters${bytes(found.twin_bytes)}. ` +
+      `${networks}: ${counted(found.ann_params)}${bytes(found.ann_bytes)}${times}.`;
     at("result").classList.remove("refused");
   }
 
   function showSizes(found) {
-    const row = (name, params, side) => {
-      const line = document.createElement("tr");
-      line.append(element("th", name));
-      line.firstChild.scope = "row";
+    const line = (name, params, side) => {
       const sizes = Object.values(found.bytes).map((one) => one[side]);
-      for (const size of [params, ...sizes]) line.append(element("td", counted(size), "quantity"));
-      return line;
+      return row(heading(name), ...[params, ...sizes].map((size) => quantity(counted(size))));
     };
     at("sizes").tBodies[0].replaceChildren(
-      row(plural(found.members, "ordinary network"), found.ann_params, "ann"),
-      row(plural(found.twins, "twin"), found.twin_params, "twin"),
+      line(plural(found.members, "ordinary network"), found.ann_params, "ann"),
+      line(plural(found.twins, "twin"), found.twin_params, "twin"),
     );
     const { params, bytes } = found.smaller_from;
     let words = `The twin has fewer parameters from ${plural(params, "member")} on`;
@@ -122,8 +107,7 @@
   }
 
   function showCharts(setting, found, board) {
-    const points = curves(setting, SIZES);
-    const free = facts.boards.find((one) => one.name === board.board).free_flash;
+    const points = curves(setting, facts.ensembles);
     [
       ["params", "parameters"],
       ["bytes", `bytes, ${setting.weights}`],
@@ -139,14 +123,15 @@
       const last = Math.max(...drawn.flatMap((one) => one.points.map(([x]) => x)));
       if (found.members >= setting.twins && found.members <= last)
         marks.push({ name: "here", label: plural(found.members, "member"), x: found.members });
+      const free = board.free_flash_bytes;
       if (which && free !== null) marks.push({ name: "board", label: `flash of ${board.title}`, y: free });
       const chart = at(`chart-${what}`);
       if (!drawn.length) {
         chart.replaceChildren();
         return;
       }
-      const said = drawn.map((one) => {
-        const [first, end] = [one.points[0], one.points[one.points.length - 1]];
+      const ends = drawn.map((one) => {
+        const [first, end] = [one.points[0], one.points.at(-1)];
         return `${one.label} from ${counted(first[1])} to ${counted(end[1])}`;
       });
       Chart.draw(chart, {
@@ -154,16 +139,15 @@
         marks,
         xLabel: "ensemble size",
         yLabel: `${noun} stored`,
-        words: `${noun} against ensemble size: ${said.join("; ")}.`,
+        words: `${noun} against ensemble size: ${ends.join("; ")}.`,
       });
     });
   }
 
   function showBoards(found, board) {
     at("board-title").textContent = board.title;
-    const verdict = [light(board)];
-    if (board.verdict === "not measured") verdict.push(element("span", ` (${board.why}).`));
     const of = (used, free) => `${counted(used)} of ${counted(free)} bytes`;
+    let words = board.verdict === verdicts.unknown ? ` (${board.why}).` : ".";
     if (board.flash_bytes !== null) {
       const flash =
         board.free_flash_bytes === null
@@ -172,29 +156,17 @@
       const time = board.milliseconds_estimated
         ? `, an estimated ${range(board.milliseconds_estimated)} ms for a query`
         : "";
-      const ram = `RAM ${of(board.ram_bytes, board.free_ram_bytes)}`;
-      verdict.push(element("span", ` (${flash}, ${ram}${time}).`));
+      words = ` (${flash}, RAM ${of(board.ram_bytes, board.free_ram_bytes)}${time}).`;
     }
-    if (board.verdict === "does not fit") verdict.push(element("span", "."));
     if (board.ann_members !== null)
-      verdict.push(
-        element("span", ` Its flash would hold ${plural(board.ann_members, "ordinary network")}.`),
-      );
-    at("board-verdict").replaceChildren(...verdict);
+      words += ` Its flash would hold ${plural(board.ann_members, "ordinary network")}.`;
+    at("board-verdict").replaceChildren(light(board), element("span", {}, words));
     const rows = found.boards.map((one) => {
-      const line = document.createElement("tr");
-      const name = element("th", one.title);
-      name.scope = "row";
-      const cell = element("td", "", "words");
+      const cell = element("td", { class: "words" });
       cell.append(light(one));
-      line.append(
-        name,
-        cell,
-        element("td", counted(one.flash_bytes), "quantity"),
-        element("td", counted(one.ram_bytes), "quantity"),
-        element("td", range(one.milliseconds_estimated), "quantity"),
-      );
-      return line;
+      const numbers = [counted(one.flash_bytes), counted(one.ram_bytes)];
+      const cells = [...numbers, range(one.milliseconds_estimated)].map(quantity);
+      return row(heading(one.title), cell, ...cells);
     });
     at("all-boards").tBodies[0].replaceChildren(...rows);
   }
@@ -224,16 +196,12 @@
   // -- wiring -----------------------------------------------------------------------------------
 
   for (const board of facts.boards) at("board").append(new Option(board.title, board.name));
-  for (const name of NUMBERS) {
-    slider(name).addEventListener("input", () => {
-      at(name).value = slider(name).value;
-      update();
-    });
-    at(name).addEventListener("input", () => {
-      slider(name).value = at(name).value;
-      update();
-    });
-  }
+  for (const name of NUMBERS)
+    for (const [from, to] of [[slider(name), at(name)], [at(name), slider(name)]])
+      from.addEventListener("input", () => {
+        to.value = from.value;
+        update();
+      });
   for (const id of ["weights", "activation", "with-intervals", "board"])
     at(id).addEventListener("input", update);
   at("reset").addEventListener("click", () => {

@@ -1,15 +1,7 @@
 // Draws the memory figures of the calculator: two logarithmic axes, two lines, some marks.
 
 const Chart = (() => {
-  const SPACE = "http://www.w3.org/2000/svg";
   const [LEFT, RIGHT, TOP, BOTTOM] = [46, 338, 10, 210];
-
-  function put(svg, name, attributes, words) {
-    const one = document.createElementNS(SPACE, name);
-    for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
-    if (words !== undefined) one.textContent = words;
-    svg.append(one);
-  }
 
   function amount(value) {
     for (const [unit, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]])

@@ -1,16 +1,7 @@
 // One-feature curves: the prediction and its interval as one column runs through its range.
 
 const Curves = (() => {
-  const SPACE = "http://www.w3.org/2000/svg";
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [280, 150, 40, 272, 8, 128];
-
-  function put(parent, name, attributes, words) {
-    const one = document.createElementNS(SPACE, name);
-    for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
-    if (words !== undefined) one.textContent = words;
-    parent.append(one);
-    return one;
-  }
 
   // A short decimal: four digits, without trailing noise.
   function short(value) {
@@ -30,7 +21,7 @@ const Curves = (() => {
     return Array.from({ length: count }, (_, k) => Number(((first + k) * step).toPrecision(12)));
   }
 
-  const at = (value, low, high, start, end) =>
+  const scaled = (value, low, high, start, end) =>
     start + ((end - start) * (value - low)) / (high - low || 1);
   const inside = (value, low, high) => Math.min(Math.max(value, low), high);
   const line = (points) =>
@@ -39,7 +30,7 @@ const Curves = (() => {
   function frame(svg, [low, high], words) {
     svg.replaceChildren();
     svg.setAttribute("aria-label", words);
-    const y = (value) => at(inside(value, low, high), low, high, BOTTOM, TOP);
+    const y = (value) => scaled(inside(value, low, high), low, high, BOTTOM, TOP);
     for (const tick of ticks(low, high, 5)) {
       put(svg, "path", { class: "axis", d: `M${LEFT} ${y(tick)}H${RIGHT}` });
       put(svg, "text", { x: LEFT - 5, y: y(tick) + 3.5, "text-anchor": "end" }, short(tick));
@@ -52,7 +43,7 @@ const Curves = (() => {
     const y = frame(svg, range, words);
     const [least, most] = span;
     const [first, last] = ends ?? span.map(short);
-    const x = (value) => at(inside(value, least, most), least, most, LEFT + 4, RIGHT - 4);
+    const x = (value) => scaled(inside(value, least, most), least, most, LEFT + 4, RIGHT - 4);
     for (const [value, anchor, text] of [[least, "start", first], [most, "end", last]])
       put(svg, "text", { x: x(value), y: BOTTOM + 15, "text-anchor": anchor }, text);
     if (points[0].low === points[0].low) {
@@ -70,7 +61,7 @@ const Curves = (() => {
   function levels(svg, { points, range, here, words }) {
     const y = frame(svg, range, words);
     points.forEach((one, k) => {
-      const x = at(k + 0.5, 0, points.length, LEFT, RIGHT);
+      const x = scaled(k + 0.5, 0, points.length, LEFT, RIGHT);
       if (one.low === one.low)
         put(svg, "path", { class: "reach", d: `M${x} ${y(one.low)}V${y(one.high)}` });
       const [kind, r] = k === here ? ["here", 4.5] : ["level", 3];
@@ -88,7 +79,7 @@ const Curves = (() => {
     svg.setAttribute("aria-label", words);
     const wide = Math.max(svg.clientWidth, 240);
     svg.setAttribute("viewBox", `0 0 ${wide} 40`);
-    const x = (value) => at(inside(value, ...range), ...range, 12, wide - 12);
+    const x = (value) => scaled(inside(value, ...range), ...range, 12, wide - 12);
     put(svg, "path", { class: "axis", d: `M12 14H${wide - 12}` });
     for (const tick of ticks(...range, 6)) {
       put(svg, "path", { class: "axis", d: `M${x(tick)} 10V18` });

@@ -1,10 +1,9 @@
 // Try it: one control for each column; prediction, interval, flags and curves follow at once.
 
 (async () => {
-  const place = document.getElementById("trial");
+  const place = at("predictor");
   if (!place) return;
   const facts = JSON.parse(place.textContent);
-  const at = (id) => document.getElementById(id);
   const { short } = Curves;
   const POINTS = 33; // of a curve
   const CURVES = 12; // columns with a card of their own; others are folded away
@@ -27,13 +26,6 @@
   }
 
   // -- controls ---------------------------------------------------------------------------------
-
-  function element(name, attributes = {}, words = "") {
-    const one = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
-    one.textContent = words;
-    return one;
-  }
 
   // Each control reads and shows the text of its cell, as a table would have it.
   function numberControl(column, id) {
@@ -81,13 +73,13 @@
     const values = () =>
       labels.map((_, k) => (field.value === MISSING ? NaN : Number(field.value === `${k}`)));
     // A text that is not among the levels.
-    const stranger = () => {
+    const unknown = () => {
       let text = UNKNOWN;
       while (labels.includes(text) || cells.includes(text)) text += "?";
       return text;
     };
     const cell = () =>
-      field.value === MISSING ? "" : field.value === UNKNOWN ? stranger() : cells[Number(field.value)];
+      field.value === MISSING ? "" : field.value === UNKNOWN ? unknown() : cells[Number(field.value)];
     return { parts: [field], field, show: (value) => { field.value = value; }, values, cell };
   }
 
@@ -145,8 +137,8 @@
     const none = (part) => part.every((x) => x === 0);
     return columns.map((column, k) => {
       const [from, to] = parts[k];
-      const stranger = column.labels !== undefined && none(values.slice(from, to));
-      return stranger || flags.slice(from, to).includes(true);
+      const unknown = column.labels !== undefined && none(values.slice(from, to));
+      return unknown || flags.slice(from, to).includes(true);
     });
   }
 
@@ -182,17 +174,17 @@
     const claimed = percent(Number(at("try-coverage").value));
     const between = `${claimed} interval: ${short(found.low)} to ${short(found.high)}`;
     at("try-between").textContent = calibrated ? between : `spread of the estimates: ${short(found.spread)}`;
-    const said = [];
+    const lines = [];
     if (found.outside.length)
-      said.push(`Outside the training range: ${list(found.outside)}. The prediction means little there.`);
-    if (found.missing.length) said.push(`Filled in: ${list(found.missing)}.`);
+      lines.push(`Outside the training range: ${list(found.outside)}. The prediction means little there.`);
+    if (found.missing.length) lines.push(`Filled in: ${list(found.missing)}.`);
     if (truth !== null) {
       const error = short(Math.abs(found.prediction - truth));
       const inside = found.low <= truth && truth <= found.high ? "inside" : "outside";
       const held = calibrated ? `, ${inside} the interval` : "";
-      said.push(`Measured: ${short(truth)}; off by ${error}${held}.`);
+      lines.push(`Measured: ${short(truth)}; off by ${error}${held}.`);
     }
-    at("try-flags").textContent = said.join(" ") || "All values are within the training range.";
+    at("try-flags").textContent = lines.join(" ") || "All values are within the training range.";
     at("try-flags").classList.toggle("warned", found.outside.length > 0);
     const [low, high] = calibrated ? [found.low, found.high] : [NaN, NaN];
     const words = `${facts.target}: ${at("try-value").textContent}, ${at("try-between").textContent}`;
@@ -253,10 +245,10 @@
 
   function draw(one, range, found) {
     const { first, least, most, name, calendar } = columns[one.k];
-    const ends = [one.points[0], one.points[one.points.length - 1]];
+    const ends = [one.points[0], one.points.at(-1)];
     const place = (x) => (calendar ? WEEK[x / HOURS] : short(x));
-    const told = ends.map(({ mean, label, x }) => `${short(mean)} at ${label ?? place(x)}`);
-    const words = `${facts.target} by ${name}: ${told.join(", ")}.`;
+    const values = ends.map(({ mean, label, x }) => `${short(mean)} at ${label ?? place(x)}`);
+    const words = `${facts.target} by ${name}: ${values.join(", ")}.`;
     const options = { points: one.points, range, words };
     if (one.points[0].label !== undefined) {
       const chosen = Number(controls[one.k].field.value);
@@ -276,10 +268,10 @@
 
   // Recomputes curves whose other columns changed, a few milliseconds at a time.
   function redraw(found, stale) {
-    const turn = ++drawing;
+    const round = ++drawing;
     const waiting = [...stale];
     const work = () => {
-      if (turn !== drawing) return;
+      if (round !== drawing) return;
       const start = performance.now();
       while (waiting.length && performance.now() - start < FRAME) {
         const one = waiting.shift();
@@ -288,7 +280,7 @@
       const range = rangeOf();
       for (const one of curves) if (one.points) draw(one, range, found);
       if (waiting.length) requestAnimationFrame(work);
-      else place.dataset.drawn = `${turn}`;
+      else place.dataset.drawn = `${round}`;
     };
     work();
   }

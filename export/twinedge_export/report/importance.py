@@ -1,4 +1,4 @@
-"""What drives a prediction: how much each column is worth, and how the prediction follows it."""
+"""What drives a prediction: the importance of each column, and how the prediction follows it."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from twinedge import scoring
 from twinedge.encoding.calendars import CYCLES, Calendar, waves
 from twinedge.pack.contents import Array
 from twinedge.runtime.pack_device import PackDevice
-from twinedge_export.report.interactive import span_of, usual_query
+from twinedge_export.report.interactive import column_range, usual_query
 
 SHUFFLES = 5
 _MOST_WORK = 40_000  # predictions
@@ -26,7 +26,7 @@ class CurvePoint(NamedTuple):
     high: float
 
 
-class Driver(NamedTuple):
+class Importance(NamedTuple):
     """A column.
 
     ``worth`` is how much the error grows when its values are shuffled among the rows, ``error`` the
@@ -42,35 +42,32 @@ class Driver(NamedTuple):
     unit: str = ""
 
 
-def drivers(device: PackDevice, points: tuple[Array, Array], seed: int) -> tuple[Driver, ...]:
-    """Find what each column is worth on these points, the largest first."""
+def importance(
+    device: PackDevice, points: tuple[Array, Array], seed: int
+) -> tuple[Importance, ...]:
+    """Measure what each column is worth on these points, the largest first."""
     X, y = points
     encoding = device.encoding
     every = max(1, -(-len(y) * len(encoding.names) * SHUFFLES // _MOST_WORK))
     X, y = X[::every], y[::every]
     rng = np.random.default_rng(seed)
     orders = [rng.permutation(len(y)) for _ in range(SHUFFLES)]
-    least = _rmse(device, X, y)
+    least = scoring.rmse(device.predict(X), y)
     found = []
-    for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True):
+    for number, (name, part) in enumerate(zip(encoding.names, encoding.parts, strict=True)):
         rises = []
         for order in orders:
-            dealt = X.copy()
-            dealt[:, part] = X[order, part]
-            rises.append(_rmse(device, dealt, y) - least)
+            shuffled = X.copy()
+            shuffled[:, part] = X[order, part]
+            rises.append(scoring.rmse(device.predict(shuffled), y) - least)
         worth, error = float(np.mean(rises)), float(np.std(rises))
-        unit = _OF_THE_WEEK if isinstance(kind, Calendar) else ""
-        found.append(Driver(name, worth, error, _curve(device, name), unit))
+        unit = _OF_THE_WEEK if isinstance(encoding.kinds[number], Calendar) else ""
+        found.append(Importance(name, worth, error, _curve(device, number), unit))
     return tuple(sorted(found, key=lambda one: -one.worth))
 
 
-def _rmse(device: PackDevice, X: Array, y: Array) -> float:
-    return scoring.rmse(device.predict(X), y)
-
-
-def _curve(device: PackDevice, column: str) -> tuple[CurvePoint, ...]:
-    number = device.encoding.names.index(column)
-    part, kind = device.encoding.parts[number], device.encoding.kinds[number]
+def _curve(device: PackDevice, column: int) -> tuple[CurvePoint, ...]:
+    part, kind = device.encoding.parts[column], device.encoding.kinds[column]
     values: list[float | str]
     if isinstance(kind, Calendar):
         length, start = CYCLES["week"]
@@ -78,15 +75,15 @@ def _curve(device: PackDevice, column: str) -> tuple[CurvePoint, ...]:
         hours = np.arange(0, length // 3600 + 1, _HOURS)
         values, cells = hours.astype(float).tolist(), waves(monday + 3600 * hours)
     elif kind is None:
-        span = span_of(device.pack, part.start)
+        span = column_range(device, part.start)
         along = np.linspace(span.least, span.most, _POINTS)
         values, cells = along.tolist(), along[:, None]
     else:
         values, cells = list(kind.labels), np.eye(kind.width)
-    queries = np.tile(usual_query(device.pack), (len(values), 1))
+    queries = np.tile(usual_query(device), (len(values), 1))
     queries[:, part] = cells
-    said = device.predict_all(queries)
+    found = device.predict_all(queries)
     nothing = np.full(len(values), np.nan)
-    low, high = (nothing if end is None else end for end in (said.low, said.high))
-    ends = zip(said.mean.tolist(), low.tolist(), high.tolist(), strict=True)
-    return tuple(CurvePoint(value, *one) for value, one in zip(values, ends, strict=True))
+    low, high = (nothing if end is None else end for end in (found.low, found.high))
+    columns = values, found.mean.tolist(), low.tolist(), high.tolist()
+    return tuple(CurvePoint(*one) for one in zip(*columns, strict=True))
