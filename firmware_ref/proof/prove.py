@@ -52,7 +52,7 @@ PREDICTION = ("predict", "combine", "edge", "nearest", "kernels/portable")
 
 # Functions where Eva does not tell paths apart: what they compute does not depend on which it was.
 ONE_PATH = (
-    *("plain_weight", "plain_activate", "plain_of_query", "plain_query"),
+    *("twini_weight", "plain_activate", "plain_of_query", "plain_query"),
     *("portable_put", "portable_finish", "portable_pad", "portable_sums"),
     *("portable_of_anchor", "portable_first", "portable_further"),
     *("twini_evaluate", "twini_add_estimate", "twini_add_signals", "twini_at_most", "twini_root"),

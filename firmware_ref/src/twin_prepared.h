@@ -99,17 +99,6 @@ typedef struct twini_prepared {
     twini_prepared_twin twin[1]; /* or more */
 } twini_prepared;
 
-/* Weight number i of a row. */
-static inline int32_t twini_weight(const twini_layer *layer, twin_flash row, uint32_t i) {
-    return layer->wide ? twini_i16(row + 2 * i) : twini_i8(row + i);
-}
-
-/* Rows of the last of two layers with relu, sorted by how often their output is zero, most often
- * first, as the pairs of some of the twin's anchors show: a kernel may then skip several
- * outputs at once. */
-TWIN_INTERNAL void twini_rank_rows(uint16_t *ranked, const twin_model *model, twin_flash record,
-                                   unsigned first, unsigned owned);
-
 /* Numbers in the share of eight anchors. */
 static inline uint32_t twini_share_length(unsigned outputs) {
     return (2 * TWIN_EIGHT + 2) * twini_padded(outputs);

@@ -82,6 +82,11 @@ static inline int32_t twini_i32(twin_flash at) {
     return (int32_t)twini_u32(at);
 }
 
+/* Weight number i of a row. */
+static inline int32_t twini_weight(twin_flash row, uint32_t i, unsigned wide) {
+    return wide ? twini_i16(row + 2 * i) : twini_i8(row + i);
+}
+
 /* A number of bytes in a valid pack: in the first 64 KB of flash, 16 bits are enough. */
 #if TWIN_FLASH == 1
 typedef uint16_t twini_size;

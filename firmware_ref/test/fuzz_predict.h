@@ -5,7 +5,6 @@
 #ifndef FUZZ_PREDICT_H
 #define FUZZ_PREDICT_H
 
-#include "fuzz_count.h"
 #include "fuzz_mutate.h"
 #include "twin_host.h"
 

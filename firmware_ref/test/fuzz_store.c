@@ -7,17 +7,16 @@
  * To be linked with libFuzzer or with fuzz_alone.c. At the end it prints what it saw, as one line
  * of JSON. */
 
-#include "fuzz_storage.h"
-#include "fuzz_store_pack.h"
-
-enum { CONTROL = 8, HEAD_BYTES = 28 };
-
 /* clang-format off */
 #define COUNTERS(COUNTER)                                                                          \
     COUNTER(points) COUNTER(damaged) COUNTER(learnt) COUNTER(forgotten) COUNTER(failed)            \
     COUNTER(adapted)
 /* clang-format on */
-#include "fuzz_count.h"
+
+#include "fuzz_storage.h"
+#include "fuzz_store_pack.h"
+
+enum { CONTROL = 8, HEAD_BYTES = 28 };
 
 /* The model that all stores belong to. */
 static const twin_model *open_model(void) {

@@ -1,10 +1,9 @@
 /* A kernel of the layers in layers.h; its file defines first
  *
  *     KERNEL, ALIGN    its name, and what its blocks are aligned to
- *     WORK             bytes that its layers work in
- *     FORM             what it has for prepared models
+ *     NAME(form)       what it has for prepared models
  *     QUERY            its function for the query's share in the first layer, if not plain_query
- *     HAS_LAST         if it has its own NAME(last_layer) for relu */
+ *     HAS_LAST         if it has its own NAME(last_layer) for relu, and last_work to work in */
 
 #ifndef QUERY
 #define QUERY NAME(query)
@@ -13,6 +12,11 @@ static void NAME(query)(const twini_layer *layer, const int16_t *query, void *pa
 }
 #endif
 
+#ifdef HAS_LAST
+#define WORK (sizeof(layer_work) > sizeof(last_work) ? sizeof(layer_work) : sizeof(last_work))
+#else
+#define WORK sizeof(layer_work)
+#endif
 typedef char NAME(work_fits)[WORK <= TWIN_WORK_BYTES ? 1 : -1];
 
 /* In each of these `silu` is known at compile time. The layer is a copy, as a compiler may assume
@@ -51,5 +55,5 @@ TWIN_INTERNAL const twin_kernel KERNEL = {
     2 * TWIN_BLOCK,                    /* room_bytes */
     0,                                 /* lines */
     (WORK + ALIGN - 1) / ALIGN *ALIGN, /* work_bytes */
-    FORM,                              /* form */
+    &NAME(form),                       /* form */
 };

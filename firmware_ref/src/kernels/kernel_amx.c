@@ -16,8 +16,6 @@ TARGET("avx2,avx512f,avx512bw,avx512vnni,avx512vbmi,amx-tile,amx-int8")
 
 #define KERNEL twini_kernel_amx
 #define ALIGN  64
-#define WORK   sizeof(layer_work)
-#define FORM   &NAME(form)
 #include "host_kernel.h"
 
 TARGET_END

@@ -15,8 +15,6 @@ TARGET("avx2")
 
 #define KERNEL twini_kernel_avx2
 #define ALIGN  32
-#define WORK   sizeof(layer_work)
-#define FORM   &NAME(form)
 #include "host_kernel.h"
 
 TARGET_END

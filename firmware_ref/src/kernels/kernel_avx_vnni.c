@@ -16,8 +16,6 @@ TARGET("avx2,avxvnni")
 
 #define KERNEL twini_kernel_avx_vnni
 #define ALIGN  32
-#define WORK   sizeof(layer_work)
-#define FORM   &NAME(form)
 #include "host_kernel.h"
 
 TARGET_END

@@ -127,7 +127,7 @@ static void neon_arrange(const twini_layer *from, const uint16_t *ranked, uint8_
     for (o = 0; o < from->outputs; o++)
         for (i = 0; i < from->inputs; i++)
             to[(o & ~7u) * from->inputs + 8 * i + (o & 7)] =
-                (int16_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
+                (int16_t)twini_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
 }
 
 INLINE void neon_put_four(uint8_t *in, uint32_t first, const neon_activations *h) {
@@ -213,8 +213,6 @@ INLINE void neon_fold_relu(const neon_prepared_work *mine, const twini_prepared_
 
 #define KERNEL twini_kernel_neon
 #define ALIGN  16
-#define WORK   sizeof(layer_work)
-#define FORM   &neon_form
 #include "host_kernel.h"
 
 NEON_TARGET_END

@@ -106,10 +106,7 @@ static void dot_query(const twini_layer *given, const int16_t *query, void *part
 #define KERNEL twini_kernel_neon_dot
 #define ALIGN  16
 #define QUERY  dot_query
-#define WORK                                                                                       \
-    (sizeof(layer_work) > sizeof(dot_last_work) ? sizeof(layer_work) : sizeof(dot_last_work))
-#define HAS_LAST 1
-#define FORM     &dot_form
+#define HAS_LAST
 #include "host_kernel.h"
 
 TARGET_END

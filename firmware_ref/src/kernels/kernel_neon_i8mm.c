@@ -36,7 +36,7 @@ static void i8mm_arrange(const twini_layer *from, const uint16_t *ranked, uint8_
     for (o = 0; o < from->outputs; o++)
         for (i = 0; i < from->inputs; i++)
             weights[(o & ~3u) * eights + 4 * (i & ~7u) + 8 * (o & 3) + (i & 7)] =
-                (uint8_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, 0);
+                (uint8_t)twini_weight(from->weights + (size_t)ranked[o] * from->row, i, 0);
 }
 
 /* Bytes of four neurons, side by side for each of eight anchors. */

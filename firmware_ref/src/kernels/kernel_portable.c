@@ -25,8 +25,8 @@ static inline void portable_of_anchor(const twini_layer *layer, twin_flash a, tw
     uint32_t i;
     for (i = 0; i < layer->inputs; i++) {
         int32_t feature = twini_i16(anchor + 2 * i);
-        sum[0] += plain_weight(b, i, layer->wide) * feature;
-        sum[1] += plain_weight(a, i, layer->wide) * feature;
+        sum[0] += twini_weight(b, i, layer->wide) * feature;
+        sum[1] += twini_weight(a, i, layer->wide) * feature;
     }
 }
 
@@ -65,8 +65,8 @@ INLINE void portable_sums(const twini_layer *layer, twin_flash row, int32_t bias
     unsigned c;
     EACH_COLUMN sum[c] = bias;
     for (i = 0; i < inputs; i += 4) {
-        int32_t w0 = plain_weight(row, i, wide), w1 = plain_weight(row, i + 1, wide);
-        int32_t w2 = plain_weight(row, i + 2, wide), w3 = plain_weight(row, i + 3, wide);
+        int32_t w0 = twini_weight(row, i, wide), w1 = twini_weight(row, i + 1, wide);
+        int32_t w2 = twini_weight(row, i + 2, wide), w3 = twini_weight(row, i + 3, wide);
         EACH_COLUMN sum[c] += w0 * h[PLACE(i, c)];
         EACH_COLUMN sum[c] += w1 * h[PLACE(i + 1, c)];
         EACH_COLUMN sum[c] += w2 * h[PLACE(i + 2, c)];

@@ -16,8 +16,6 @@ TARGET("avx2,avx512f,avx512bw,avx512vnni")
 
 #define KERNEL twini_kernel_vnni
 #define ALIGN  64
-#define WORK   sizeof(layer_work)
-#define FORM   &NAME(form)
 #include "host_kernel.h"
 
 TARGET_END

@@ -30,72 +30,41 @@ NEON_TARGET
     vmlal_lane_s16(sum, vget_high_s16(a), HALF16(v, lane), (lane)&3)
 #define TIMES_LANE(a, v, lane) vqrdmulhq_lane_s32(a, HALF32(v, lane), (lane)&1)
 
-INLINE int32x4_t own_vmlal_high_s16(int32x4_t sum, int16x8_t a, int16x8_t b) {
-    return vmlal_s16(sum, vget_high_s16(a), vget_high_s16(b));
-}
+#define vmlal_high_n_s16(sum, a, b) vmlal_n_s16(sum, vget_high_s16(a), b)
+#define vmull_high_s16(a, b)        vmull_s16(vget_high_s16(a), vget_high_s16(b))
+#define vmovl_high_s16(a)           vmovl_s16(vget_high_s16(a))
+#define vmovn_high_s32(low, a)      vcombine_s16(low, vmovn_s32(a))
+#define vqmovn_high_s32(low, a)     vcombine_s16(low, vqmovn_s32(a))
+#define vpmaxq_s16                  neon_vpmaxq_s16
+#define vpmaxq_s32                  neon_vpmaxq_s32
+#define vmaxvq_s32                  neon_vmaxvq_s32
+#define vaddvq_u16                  neon_vaddvq_u16
+#define vqtbl1q_u8                  neon_vqtbl1q_u8
 
-INLINE int32x4_t own_vmlal_high_n_s16(int32x4_t sum, int16x8_t a, int16_t b) {
-    return vmlal_n_s16(sum, vget_high_s16(a), b);
-}
-
-INLINE int32x4_t own_vmull_high_s16(int16x8_t a, int16x8_t b) {
-    return vmull_s16(vget_high_s16(a), vget_high_s16(b));
-}
-
-INLINE int32x4_t own_vmovl_high_s16(int16x8_t a) {
-    return vmovl_s16(vget_high_s16(a));
-}
-
-INLINE int16x8_t own_vmovn_high_s32(int16x4_t low, int32x4_t a) {
-    return vcombine_s16(low, vmovn_s32(a));
-}
-
-INLINE int16x8_t own_vqmovn_high_s32(int16x4_t low, int32x4_t a) {
-    return vcombine_s16(low, vqmovn_s32(a));
-}
-
-INLINE int16x8_t own_vraddhn_high_s32(int16x4_t low, int32x4_t a, int32x4_t b) {
-    return vcombine_s16(low, vraddhn_s32(a, b));
-}
-
-INLINE int16x8_t own_vpmaxq_s16(int16x8_t a, int16x8_t b) {
+INLINE int16x8_t vpmaxq_s16(int16x8_t a, int16x8_t b) {
     return vcombine_s16(vpmax_s16(vget_low_s16(a), vget_high_s16(a)),
                         vpmax_s16(vget_low_s16(b), vget_high_s16(b)));
 }
 
-INLINE int32x4_t own_vpmaxq_s32(int32x4_t a, int32x4_t b) {
+INLINE int32x4_t vpmaxq_s32(int32x4_t a, int32x4_t b) {
     return vcombine_s32(vpmax_s32(vget_low_s32(a), vget_high_s32(a)),
                         vpmax_s32(vget_low_s32(b), vget_high_s32(b)));
 }
 
-INLINE int32_t own_vmaxvq_s32(int32x4_t a) {
+INLINE int32_t vmaxvq_s32(int32x4_t a) {
     int32x2_t most = vpmax_s32(vget_low_s32(a), vget_high_s32(a));
     return vget_lane_s32(vpmax_s32(most, most), 0);
 }
 
-INLINE uint16_t own_vaddvq_u16(uint16x8_t a) {
+INLINE uint16_t vaddvq_u16(uint16x8_t a) {
     uint64x2_t all = vpaddlq_u32(vpaddlq_u16(a));
     return (uint16_t)(vgetq_lane_u64(all, 0) + vgetq_lane_u64(all, 1));
 }
 
-INLINE uint8x16_t own_vqtbl1q_u8(uint8x16_t table, uint8x16_t from) {
+INLINE uint8x16_t vqtbl1q_u8(uint8x16_t table, uint8x16_t from) {
     uint8x8x2_t both = {{vget_low_u8(table), vget_high_u8(table)}};
     return vcombine_u8(vtbl2_u8(both, vget_low_u8(from)), vtbl2_u8(both, vget_high_u8(from)));
 }
-
-/* Under the names of 64-bit Arm. */
-#define vmlal_high_s16         own_vmlal_high_s16
-#define vmlal_high_n_s16       own_vmlal_high_n_s16
-#define vmull_high_s16         own_vmull_high_s16
-#define vmovl_high_s16         own_vmovl_high_s16
-#define vmovn_high_s32         own_vmovn_high_s32
-#define vqmovn_high_s32        own_vqmovn_high_s32
-#define vraddhn_high_s32       own_vraddhn_high_s32
-#define vpmaxq_s16             own_vpmaxq_s16
-#define vpmaxq_s32             own_vpmaxq_s32
-#define vmaxvq_s32             own_vmaxvq_s32
-#define vaddvq_u16             own_vaddvq_u16
-#define vqtbl1q_u8             own_vqtbl1q_u8
 #endif
 
 typedef struct neon_sums {

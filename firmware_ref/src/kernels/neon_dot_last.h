@@ -107,10 +107,11 @@ INLINE neon_sums dot_second_half(const dot_some *of, uint32_t alive, uint32_t n,
     return total;
 }
 
-typedef struct dot_last_work {
+#define last_work NAME(last_work)
+typedef struct last_work {
     dot_some of;
     squeeze plan;
-} dot_last_work;
+} last_work;
 
 INLINE void dot_last_layer(const twini_layer *layer, const void *in, int32_t *totals) {
     size_t size = size_of_eight(LANES, layer->inputs);
@@ -118,7 +119,7 @@ INLINE void dot_last_layer(const twini_layer *layer, const void *in, int32_t *to
     uint32_t first, count;
     unsigned order, c;
     block_header head;
-    dot_last_work *mine = (dot_last_work *)layer->work;
+    last_work *mine = (last_work *)layer->work;
     dot_some *of = &mine->of;
     memcpy(&head, in, sizeof head);
     for (order = 0; order < 2; order++) {

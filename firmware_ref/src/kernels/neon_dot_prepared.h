@@ -43,7 +43,7 @@ static void dot_silu_arrange(const twini_layer *from, uint8_t *weights) {
         int32_t *start = (int32_t *)(void *)eight + START_BYTES / 32 * (o & 7);
         uint32_t bias = (uint32_t)twini_i32(from->bias + 4 * o);
         for (i = 0; i < from->inputs; i++) {
-            int32_t weight = plain_weight(row, i, 0);
+            int32_t weight = twini_weight(row, i, 0);
             bias += (uint32_t)(128 * weight);
             eight[START_BYTES + 8 * (i & ~3u) + 4 * (o & 7) + (i & 3)] = (uint8_t)weight;
         }
@@ -67,7 +67,7 @@ static void dot_arrange(const twini_layer *from, const uint16_t *ranked, uint8_t
         for (i = 0; i < from->inputs; i++) {
             uint32_t to = squeezed ? i * width + o
                                    : (o & ~3u) * fours + 4 * (i & ~3u) + 4 * (o & 3) + (i & 3);
-            weights[to] = (uint8_t)plain_weight(row, i, 0);
+            weights[to] = (uint8_t)twini_weight(row, i, 0);
         }
     }
 }
@@ -79,7 +79,7 @@ static int32_t dot_enough(const twini_layer *from, uint32_t o) {
     int64_t most = twini_i32(from->bias + 4 * o);
     uint32_t i;
     for (i = 0; i < from->inputs; i++) {
-        int32_t weight = plain_weight(row, i, 0);
+        int32_t weight = twini_weight(row, i, 0);
         most += weight > 0 ? 127 * weight : -128 * weight;
     }
     return (int32_t) - (-most >> 8); /* rounded up */

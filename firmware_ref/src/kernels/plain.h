@@ -13,11 +13,6 @@
 #define INLINE static inline
 #endif
 
-/* Weight number i of a row. */
-static inline int32_t plain_weight(twin_flash row, uint32_t i, unsigned wide) {
-    return wide ? twini_i16(row + 2 * i) : twini_i8(row + i);
-}
-
 /* Activation of an output from its sum. */
 static inline int32_t plain_activate(const twini_layer *layer, int32_t sum, int32_t multiplier) {
     int32_t z = twini_sat(twini_rsh(twini_mulw(sum, multiplier), layer->shift));
@@ -34,12 +29,12 @@ static inline int32_t plain_of_query(const twini_layer *layer, twin_flash row, c
     int32_t sum = 0;
     uint32_t i;
     for (i = 0; i < layer->inputs; i++)
-        sum += plain_weight(row, i, layer->wide) * q[i];
+        sum += twini_weight(row, i, layer->wide) * q[i];
     return sum;
 }
 
 /* Partial sums: A q + bias, then B q + bias of each output. */
-INLINE void plain_query(const twini_layer *layer, const int16_t *query, void *partial) {
+static inline void plain_query(const twini_layer *layer, const int16_t *query, void *partial) {
     int32_t *out = (int32_t *)partial;
     uint32_t o;
     for (o = 0; o < layer->outputs; o++) {

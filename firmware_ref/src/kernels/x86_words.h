@@ -17,7 +17,7 @@ static void NAME(arrange)(const twini_layer *from, const uint16_t *ranked, uint8
         for (i = 0; i < from->inputs; i++) {
             uint32_t place = o / OUTPUTS * OUTPUTS * pairs + i / 2 * 2 * OUTPUTS + o % OUTPUTS * 2;
             to[place + i % 2] =
-                (int16_t)plain_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
+                (int16_t)twini_weight(from->weights + (size_t)ranked[o] * from->row, i, from->wide);
         }
 }
 
