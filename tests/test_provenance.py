@@ -1,4 +1,4 @@
-"""A digest of the training rows tells how many rows of a table a model was trained on."""
+"""A digest of the training rows shows how many rows of a table a model was trained on."""
 
 import json
 import subprocess
@@ -60,11 +60,11 @@ def test_the_estimate_for_many_is_near(trained, share, others, seed):
         assert len(y[table]) < trained
         return
     assert not found.exact
-    asked = len(y[table])
+    count = len(y[table])
     # Five standard errors of the smaller sample, and a rounding to three digits.
-    sample = max(1.0, MOST * min(1.0, asked / trained))
-    assert abs(found.rows - common) <= 5 * asked / np.sqrt(sample) + 10
-    assert 0 <= found.rows <= asked + 5
+    sample = max(1.0, MOST * min(1.0, count / trained))
+    assert abs(found.rows - common) <= 5 * count / np.sqrt(sample) + 10
+    assert 0 <= found.rows <= count + 5
 
 
 def test_a_table_that_holds_all_training_rows_is_known_well():
@@ -188,12 +188,12 @@ def trained(table, tmp_path_factory):
 @pytest.mark.parametrize("kind", ["run", "pack"])
 def test_evaluate_counts_the_training_rows(trained, table, capsys, kind):
     folder, pack = trained
-    said = evaluated(capsys, folder if kind == "run" else pack, table, "--json")
-    found = json.loads(said.out)
+    output = evaluated(capsys, folder if kind == "run" else pack, table, "--json")
+    found = json.loads(output.out)
     assert found["trained_on_exact"] is (kind == "run")
     assert found["trained_on"] == 210
     about = "" if kind == "run" else "about "
-    assert f"{about}210 of 300 rows were trained on" in said.err
+    assert f"{about}210 of 300 rows were trained on" in output.err
 
 
 def test_evaluate_says_nothing_of_other_rows(trained, table, capsys, tmp_path):
@@ -201,9 +201,9 @@ def test_evaluate_says_nothing_of_other_rows(trained, table, capsys, tmp_path):
     changed = [line.rsplit(",", 1)[0] + f",{k}.5" for k, line in enumerate(lines)]
     (tmp_path / "other.csv").write_text("\n".join([head, *changed]))
     for model in trained:
-        said = evaluated(capsys, model, tmp_path / "other.csv", "--json")
-        assert json.loads(said.out)["trained_on"] == 0
-        assert "trained on" not in said.err
+        output = evaluated(capsys, model, tmp_path / "other.csv", "--json")
+        assert json.loads(output.out)["trained_on"] == 0
+        assert "trained on" not in output.err
 
 
 def test_an_older_pack_knows_its_anchors(trained, table, capsys, tmp_path):

@@ -51,10 +51,10 @@ def test_it_predicts_what_a_device_predicts(model, pack, curve, site, tmp_path, 
     before = model.predict(curve[0])
     device.learn(X, y)
     mean, scale = model.adapt(X, y).predict(curve[0], return_std=True)
-    theirs, their_scale = device.predict(curve[0], return_std=True)
+    found, device_scale = device.predict(curve[0], return_std=True)
     unit = curve[1].std()
-    np.testing.assert_allclose(theirs, mean, atol=0.012 * unit)
-    np.testing.assert_allclose(their_scale, scale, rtol=0.06)
+    np.testing.assert_allclose(found, mean, atol=0.012 * unit)
+    np.testing.assert_allclose(device_scale, scale, rtol=0.06)
     ends = model.predict_interval(curve[0], 0.9)
     np.testing.assert_allclose(device.predict_interval(curve[0], 0.9), ends, atol=0.02 * unit)
     # The points matter, so this does not compare the model with itself.

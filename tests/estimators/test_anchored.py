@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from twinedge.estimators import anchored
-
 UNITS = {"rtol": 1e-5, "atol": 1e-3}  # targets lie between 30 and 80
 
 
@@ -174,12 +172,6 @@ def test_differences_are_those_of_each_pair_in_order_averaged_over_the_twins(mod
     ]
     np.testing.assert_allclose(found, expected, **UNITS)
     assert not np.allclose(found, -model.differences(second, first), rtol=1e-4)
-
-
-def test_differences_across_blocks_are_those_of_one_block(model, X, monkeypatch):
-    whole = model.differences(X, X[::-1])
-    monkeypatch.setattr(anchored, "_PAIRS", 4)
-    np.testing.assert_allclose(model.differences(X, X[::-1]), whole, rtol=1e-6)
 
 
 def test_points_that_make_no_pairs_are_refused(complaint, tiny_twin, X):

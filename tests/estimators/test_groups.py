@@ -68,21 +68,21 @@ def test_validation_holds_out_whole_groups_and_leaves_rows_to_train_on(counts, f
     X = np.arange(2.0 * rows).reshape(rows, 2)
     model = TwinRegressor(validation_fraction=fraction)
     train, held = prepared(model, X, X[:, 0] ** 2, None, groups, seed)
-    mine, theirs = rows_of(train, X), rows_of(held, X)
-    assert sorted(mine + theirs) == list(range(rows))
+    mine, others = rows_of(train, X), rows_of(held, X)
+    assert sorted(mine + others) == list(range(rows))
     assert len(mine) >= 2
-    assert not set(groups[mine]) & set(groups[theirs])
+    assert not set(groups[mine]) & set(groups[others])
     np.testing.assert_array_equal(train[1], X[mine, 0] ** 2)
     wanted = round(fraction * rows) if rows >= 16 else 0
     if not wanted:
-        assert not theirs
+        assert not others
     else:
         # With one group less they would be too few,
-        assert len(theirs) - np.bincount(groups[theirs]).max() < wanted
+        assert len(others) - np.bincount(groups[others]).max() < wanted
         # and if they are, one more would leave nothing to train on.
-        assert len(theirs) >= wanted or len(mine) - np.bincount(groups[mine]).max() < 2
+        assert len(others) >= wanted or len(mine) - np.bincount(groups[mine]).max() < 2
     # Each part has its groups numbered from 0, in the order of their names.
-    for numbers, part in ((model.groups_, mine), (model.validation_groups_, theirs)):
+    for numbers, part in ((model.groups_, mine), (model.validation_groups_, others)):
         expected = np.unique(groups[part], return_inverse=True)[1]
         np.testing.assert_array_equal(numbers, expected)
 

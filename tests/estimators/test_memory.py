@@ -1,4 +1,4 @@
-"""Long tables are trained, judged and predicted in bounded memory, and time."""
+"""Long tables are trained, scored and predicted in bounded memory, and time."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ model = TwinRegressor(hidden=(16, 16), activation="relu", learning_rate=0.01, we
                       steps=50, random_state=0)
 model.fit(X[:50_000], y[:50_000], validation=(X[50_000:], y[50_000:]))
 assert model.calibration_ is not None
-assert model.estimates(X[:3]).shape == (3, 256)  # as many anchors as tell all that thousands would
+assert model.estimates(X[:3]).shape == (3, 256)  # as good as thousands of anchors
 assert model.estimates(X[:3], neighbors=5).shape == (3, 5)
 few = model.predict(X[:100])
 every, std = model.predict(X[:100], return_std=True, anchors="all")

@@ -36,12 +36,6 @@ def test_the_validation_error_is_that_of_the_validation_points(model, curve):
     assert model.trials_[-1]["rmse_val"] == pytest.approx(expected, rel=1e-4)
 
 
-def test_predictions_across_blocks_are_those_of_one_block(model, curve, monkeypatch):
-    whole = model.predict(curve[0])
-    monkeypatch.setattr("twinedge.estimators.networks._BLOCK", 7)
-    np.testing.assert_allclose(model.predict(curve[0]), whole, rtol=1e-6)
-
-
 def test_weights_from_elsewhere_predict():
     architecture = Architecture(1, (1,), "relu")
     weights = np.array([[2.0, 0.0, 3.0, 1.0]], np.float32)  # 3 relu(2 x) + 1

@@ -11,7 +11,7 @@ from twinedge import AnnRegressor
 from twinedge.errors import InputError
 from twinedge.training.parameters import jobs_of
 
-# scikit-learn and TensorFlow set variables of their own, which do not count as ours.
+# scikit-learn and TensorFlow set variables of their own, which do not count.
 START = """
 import json, os, sys
 import sklearn

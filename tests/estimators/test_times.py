@@ -40,11 +40,11 @@ def test_the_newest_rows_are_held_out_and_equal_times_stay_together(times):
     train, held = prepared(model, X, X[:, 0], times)
     assert len(train[1]) >= 2
     assert len(train[1]) + len(held[1]) == len(times)
-    ours, theirs = (np.array(times)[rows_of(part, X)] for part in (train, held))
-    if len(theirs):
-        assert ours.max() < theirs.min()
+    own, others = (np.array(times)[rows_of(part, X)] for part in (train, held))
+    if len(others):
+        assert own.max() < others.min()
     assert model.validation_groups_ is None
-    order = np.argsort(ours, kind="stable")
+    order = np.argsort(own, kind="stable")
     assert (np.diff(model.groups_[order]) >= 0).all()
     assert model.groups_.max() < FOLDS
 

@@ -143,7 +143,7 @@ def test_the_random_state_reaches_the_base_wherever_it_takes_one(table, X):
     assert not np.array_equal(predict(3, plain), predict(4, plain))
     pipeline = make_pipeline(StandardScaler(), RandomForestRegressor(3))
     np.testing.assert_array_equal(predict(3, pipeline), predict(3, pipeline))
-    # With no seed of ours, the base keeps its own.
+    # With no seed, the base keeps its own.
     own = RandomForestRegressor(3, random_state=3)
     np.testing.assert_array_equal(predict(None, own), predict(None, own))
 

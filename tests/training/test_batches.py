@@ -88,11 +88,6 @@ def test_draws_depend_on_seed_and_step_alone(kind):
     assert not np.array_equal(drawn(kind(rows), seed=(5, 1000))[0], inputs)
 
 
-def test_batches_of_one_chunk_differ_from_each_other(kind):
-    inputs, _ = drawn(kind(np.arange(ROWS, dtype=np.int32)[None]), count=2)
-    assert not np.array_equal(inputs[0], inputs[1])
-
-
 def test_batches_of_a_network_do_not_depend_on_who_else_is_in_the_stack(kind):
     rows = np.random.default_rng(1).permuted(np.tile(np.arange(ROWS), (3, 1)), axis=1)
     together = drawn(kind(rows.astype(np.int32)))

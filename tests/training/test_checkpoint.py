@@ -23,10 +23,10 @@ def state(value):
 
 def assert_same(found, expected):
     assert len(found) == len(expected)
-    for mine, theirs in zip(found, expected, strict=True):
-        assert mine.keys() == theirs.keys()
-        for key in mine:
-            np.testing.assert_array_equal(mine[key], theirs[key])
+    for one, other in zip(found, expected, strict=True):
+        assert one.keys() == other.keys()
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
 
 
 @pytest.fixture

@@ -37,14 +37,6 @@ def test_parts_are_views_that_cover_the_flat_vector_in_order(architecture):
     assert (network == -1).all()
 
 
-@given(architectures)
-def test_kernel_mask_is_one_on_kernels_and_zero_on_biases(architecture):
-    expected = np.zeros(architecture.size)
-    for kernel, _ in architecture.parts(expected):
-        kernel[...] = 1
-    np.testing.assert_array_equal(architecture.kernel_mask(), expected)
-
-
 def test_initial_weights_of_a_network_depend_on_its_own_seed_alone():
     architecture = Architecture(4, (8, 8), "relu")
     three, seven = architecture.initial([3, 7])

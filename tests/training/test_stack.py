@@ -43,8 +43,8 @@ def trained(one, until=None):
 
 
 def assert_same_bits(a, b):
-    for mine, theirs in zip(a, b, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for found, expected in zip(a, b, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(table):

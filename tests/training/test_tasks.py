@@ -53,19 +53,6 @@ def test_the_last_round_trains_on_every_training_row(table, seed):
     assert list(mine.validation(job(seed))) == list(expected)
 
 
-def test_two_networks_see_their_rows_in_different_orders():
-    mine = task(50, 40)
-    assert list(mine.rows(job(1))) != list(mine.rows(job(2)))
-    assert list(mine.rows(job(1))) == list(mine.rows(job(1)))
-
-
-def test_a_task_with_listed_partners_holds_out_no_training_row():
-    partners = np.zeros((40, 2), np.int32)
-    mine = task(50, 40, foldable=False, partners=partners)
-    assert sorted(mine.rows(job(fold=0))) == list(range(40))
-    assert list(mine.validation(job(fold=0))) == list(range(40, 50))
-
-
 def test_the_score_of_a_point_task_is_the_error_in_units_of_the_target(perceptron):
     mine = task(50, 40, PointTask)
     architecture = mine.architecture("relu")

@@ -36,6 +36,7 @@ from twinedge.training.trainer import Checkpoint
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
+Points = tuple[FloatArray, FloatArray]  # features (n, f) and targets (n,)
 
 # Parameters that do not affect the training, so that it can be resumed with different values; a
 # ``random_state`` acts through the seed drawn from it.
@@ -79,7 +80,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         encoding: Encoding | None = None,
         sample_weight: Any = None,
         times: Any = None,
-    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    ) -> tuple[Points, Points]:
         """Check the data and split it into training and validation rows, both unscaled.
 
         Rows of one group stay together, and rows of weight 0 are left out; the groups and weights
@@ -142,9 +143,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         self.validation_weights_ = relative(of_rows(weights, order[:held]))
         return self._filled((X[order[held:]], y[order[held:]]), (X[order[:held]], y[order[:held]]))
 
-    def _filled(
-        self, train: tuple[FloatArray, FloatArray], held: tuple[FloatArray, FloatArray]
-    ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    def _filled(self, train: Points, held: Points) -> tuple[Points, Points]:
         """Fill in missing cells, with values learnt from the training rows, with ``impute``."""
         if self.impute is None:
             return train, held
@@ -155,9 +154,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         """Return the number of networks and the widths of their layers."""
         return 1, widths("hidden", self.hidden)
 
-    def _scale(
-        self, train: tuple[FloatArray, FloatArray], validation: tuple[FloatArray, FloatArray]
-    ) -> dict[str, Any]:
+    def _scale(self, train: Points, validation: Points) -> dict[str, Any]:
         """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
         self.scaling_ = Scaling.of(*train, self.encoding_.indicators, self.sample_weights_)
         return {
@@ -199,12 +196,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         )
 
     def _teachers(
-        self,
-        plan: Plan,
-        task: Task,
-        train: tuple[FloatArray, FloatArray],
-        held: tuple[FloatArray, FloatArray],
-        seed: int,
+        self, plan: Plan, task: Task, train: Points, held: Points, seed: int
     ) -> Teachers | None:
         """Return the teachers that were named, or that there is time for; None for none."""
         found = teachers_of(self.teachers, task.train, seed)
@@ -235,8 +227,8 @@ class NetworkRegressor(RegressorMixin, TableReader):
     def _choose(
         self,
         task: Task,
-        train: tuple[FloatArray, FloatArray],
-        held: tuple[FloatArray, FloatArray],
+        train: Points,
+        held: Points,
         *,
         networks: int,
         seed: int,

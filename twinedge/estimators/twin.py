@@ -20,7 +20,7 @@ from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.estimators.difficulty import learn_difficulty, predict_left_out, trust_between
 from twinedge.estimators.inputs import PrecisionWarning, check_precision
 from twinedge.estimators.loops import SemiSupervisedTask
-from twinedge.estimators.networks import AnnRegressor, NetworkRegressor, Validation
+from twinedge.estimators.networks import AnnRegressor, NetworkRegressor, Points, Validation
 from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
@@ -331,11 +331,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         return shape_of(self.twins, self.hidden)
 
     def _learn_errors(
-        self,
-        held: tuple[FloatArray, FloatArray],
-        folds: list[LeftOut],
-        seed: int,
-        progress: Progress,
+        self, held: Points, folds: list[LeftOut], seed: int, progress: Progress
     ) -> None:
         """Score the networks, and learn how large an error to expect."""
         measuring, learning, leaving_out, calibrating = _AFTERWARDS

@@ -33,7 +33,6 @@ from twinedge.training.trainer import (
     TITLES,
     Checkpoint,
     Interrupted,
-    Learnable,
     NetworkJob,
     Trained,
     train,
@@ -145,7 +144,7 @@ def choose(
     trials: list[dict[str, Any]] = []
     latest: list[Trained] = []
 
-    def run_round(what: Learnable, stage: str, jobs: list[NetworkJob]) -> list[Trained]:
+    def run_round(what: Task | TaughtTask, stage: str, jobs: list[NetworkJob]) -> list[Trained]:
         try:
             latest[:] = train(
                 what,
@@ -204,7 +203,9 @@ def choose(
         if not latest:
             raise
         return _stopped(task, latest, trials)
-    rounds: list[tuple[Learnable, str, list[Candidate]]] = [(task, "final round", candidates)]
+    rounds: list[tuple[Task | TaughtTask, str, list[Candidate]]] = [
+        (task, "final round", candidates)
+    ]
     if teachers and teaching and (teachers.named or teaching.noise >= _CLEAR):
         rounds.append((TaughtTask(task, teaching), "taught round", taught))
     progress.plan(

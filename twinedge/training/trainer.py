@@ -17,15 +17,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from twinedge.atomic_files import write_file
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.progress import Progress
-from twinedge.training.batches import CHUNK, Examples, Setting, Stack, State
-from twinedge.training.network import Architecture, FloatArray, tf
+from twinedge.training.batches import CHUNK, Setting, Stack, State
+from twinedge.training.network import FloatArray, tf
+
+if TYPE_CHECKING:
+    from twinedge.training.tasks import Task
+    from twinedge.training.teachers import TaughtTask
 
 Arrays = dict[str, Any]
 
@@ -166,24 +170,6 @@ class NetworkJob:
     fold: int | None = None  # of the training rows kept for validation; None trains on all
 
 
-class Learnable(Protocol):
-    """A task, as the trainer sees it."""
-
-    def batch_of(self, activation: str) -> int:
-        """Examples per step."""
-
-    def architecture(self, activation: str) -> Architecture:
-        """Shape of the networks."""
-
-    def examples(self, jobs: list[NetworkJob]) -> Examples:
-        """Training data of a stack of these networks."""
-
-    def score(
-        self, architecture: Architecture, stack: FloatArray, jobs: list[NetworkJob]
-    ) -> FloatArray:
-        """Return the validation RMSE ``(c,)`` of a stack's networks, in units of the target."""
-
-
 class Trained(NamedTuple):
     """One network: its last weights ``(size,)``, their validation RMSE, and its best weights.
 
@@ -213,7 +199,7 @@ class Interrupted(Exception):  # noqa: N818 - no error: what was reached is in `
 
 
 def train(
-    task: Learnable,
+    task: "Task | TaughtTask",
     jobs: list[NetworkJob],
     *,
     stage: str,
@@ -313,7 +299,12 @@ class _Run:
     """One stack in training, with the best weights of each of its networks."""
 
     def __init__(
-        self, task: Learnable, jobs: list[NetworkJob], seed: int, meter: _Meter, looks: int
+        self,
+        task: "Task | TaughtTask",
+        jobs: list[NetworkJob],
+        seed: int,
+        meter: _Meter,
+        looks: int,
     ) -> None:
         self._task, self._jobs, self._meter, self._looks = task, jobs, meter, looks
         self._architecture = task.architecture(jobs[0].activation)
