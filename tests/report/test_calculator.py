@@ -11,7 +11,7 @@ from twinedge.budget.fits import describe_verdict
 from twinedge.errors import InputError
 from twinedge_export.report.document import LIGHTS
 
-MODELS = 150
+MODELS = 60
 # Counts settings without showing them; a refusal is its message.
 COUNT = """
 (settings) => {

@@ -1,15 +1,19 @@
-"""Fits, fits with fewer anchors, does not fit and why, or was never measured."""
+"""Fits, fits with fewer anchors, does not fit and why, or was never measured; and all figures."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from twinedge.budget import Model, board_named, board_verdict, summarise, twin_bytes
-from twinedge.budget.fits import describe_verdict as told
+from twinedge.budget import Model, all_boards, board_named, board_verdict, summarise, twin_bytes
+from twinedge.budget.fits import describe_verdict
 from twinedge.budget.measurements import instructions, milliseconds
-from twinedge.wording import format_range
 
-UNO = board_named("uno")
+UNO, PICO = board_named("uno"), board_named("pico")
+PAPER = Model.of(8, (128, 128))
 
 
 def test_a_model_that_fits(firmware):
@@ -24,7 +28,7 @@ def test_a_model_that_fits(firmware):
 
 
 def test_flash_that_is_full_to_the_last_byte(firmware):
-    model = Model.of(8, (128, 128))
+    model = PAPER
     needed = 4120 + twin_bytes(model)
     board = replace(UNO, flash=needed + UNO.reserved_flash)
     assert board_verdict(model, board, firmware).verdict == "fits"
@@ -41,9 +45,9 @@ def test_fewer_anchors_are_as_many_as_fit(firmware):
     assert found.flash_bytes <= UNO.free_flash
 
 
-def test_a_query_of_more_than_a_second_is_told(firmware):
+def test_a_query_of_more_than_a_second_is_mentioned(firmware):
     # Two million instructions for 32 anchors, one to two cycles each: a second at 4 MHz.
-    model, build = Model.of(8, (128, 128)), firmware["avr5"].build(Model.of(8, (128, 128)))
+    model, build = PAPER, firmware["avr5"].build(PAPER)
     for clock, verdict, words in (
         (4_000_000, "fits", "fits"),
         (3_999_000, "fits, slowly", "fits, 0.5-1 s a query"),
@@ -63,9 +67,9 @@ def test_a_query_of_more_than_a_second_is_told(firmware):
     assert (unknown.words, unknown.milliseconds) == ("fits", None)  # no time is known
 
 
-def test_one_anchor_is_told_in_the_singular():
-    assert told("fits with fewer anchors", "", 1, (1.0, 2.0)) == "fits with 1 anchor"
-    assert told("fits with fewer anchors", "", 2, (900.0, 1800.0)) == (
+def test_one_anchor_is_singular():
+    assert describe_verdict("fits with fewer anchors", "", 1, (1.0, 2.0)) == "fits with 1 anchor"
+    assert describe_verdict("fits with fewer anchors", "", 2, (900.0, 1800.0)) == (
         "fits with 2 anchors, 0.9-1.8 s a query"
     )
 
@@ -110,10 +114,10 @@ def test_what_no_pack_holds_does_not_fit(firmware):
 
 
 def test_a_core_that_nobody_measured():
-    found = board_verdict(Model.of(8, (128, 128)), UNO, {})
+    found = board_verdict(PAPER, UNO, {})
     assert found.words == "not measured: the runtime was not run on avr5"
     assert (found.flash_bytes, found.ram_bytes, found.milliseconds) == (None, None, None)
-    assert board_verdict(Model.of(8, (128, 128)), board_named("pi5"), {}).verdict == "not measured"
+    assert board_verdict(PAPER, board_named("pi5"), {}).verdict == "not measured"
     # What is certain without a measurement: the pack alone is larger than the flash.
     found = board_verdict(Model.of(8, (256, 256)), UNO, {})
     assert found.verdict == "does not fit"
@@ -122,28 +126,19 @@ def test_a_core_that_nobody_measured():
 
 def test_cores_of_the_same_instructions_are_measured_together(firmware):
     runtime = firmware["avr5"]
-    assert (
-        board_verdict(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m0": runtime}).verdict
-        == "fits"
-    )
-    assert (
-        board_verdict(Model.of(8, (128, 128)), board_named("pico"), {"cortex-m4": runtime}).verdict
-        == "not measured"
-    )
+    assert board_verdict(PAPER, PICO, {"cortex-m0": runtime}).verdict == "fits"
+    assert board_verdict(PAPER, PICO, {"cortex-m4": runtime}).verdict == "not measured"
 
 
 def test_a_linux_board_holds_everything_in_ram(firmware):
     runtime, board = firmware["avr5"], board_named("pi-zero-2w")
-    found = board_verdict(Model.of(8, (128, 128)), board, {"aarch64": runtime})
+    found = board_verdict(PAPER, board, {"aarch64": runtime})
     assert found.verdict == "fits"
     assert found.ann_members is None
     small = replace(board, ram=found.flash_bytes + found.ram_bytes)
-    assert board_verdict(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict == "fits"
+    assert board_verdict(PAPER, small, {"aarch64": runtime}).verdict == "fits"
     small = replace(small, ram=small.ram - 16)
-    assert (
-        board_verdict(Model.of(8, (128, 128)), small, {"aarch64": runtime}).verdict
-        == "fits with fewer anchors"
-    )
+    assert board_verdict(PAPER, small, {"aarch64": runtime}).verdict == "fits with fewer anchors"
 
 
 def test_a_pack_in_ram_takes_ram_and_flash(firmware):
@@ -168,11 +163,11 @@ def test_a_build_that_nobody_measured(firmware):
 
 @pytest.fixture
 def build(firmware):
-    return firmware["avr5"].build(Model.of(8, (128, 128)))
+    return firmware["avr5"].build(PAPER)
 
 
 def test_instructions_of_a_measured_model_are_those_measured(build):
-    assert instructions(Model.of(8, (128, 128)), build) == (2e6, 2e6)
+    assert instructions(PAPER, build) == (2e6, 2e6)
 
 
 def test_instructions_of_another_model_are_a_range(build):
@@ -208,10 +203,107 @@ def test_there_is_no_estimate_without_a_reference(firmware):
 
 def test_time_at_the_clock_of_the_board(build):
     # Two million instructions, one to two cycles each, at 16 MHz.
-    assert milliseconds(Model.of(8, (128, 128)), UNO, build) == pytest.approx((125.0, 250.0))
+    assert milliseconds(PAPER, UNO, build) == pytest.approx((125.0, 250.0))
 
 
-def test_a_range_has_three_digits_and_no_exponent():
-    assert format_range((1432.7, 28653.9)) == "1430-28700"
-    assert format_range((0.012345, 0.5)) == "0.0123-0.5"
-    assert format_range(None) == ""
+KEYS = {
+    *("features", "hidden", "members", "ann_params", "twin_params"),
+    *("ann_bytes", "twin_bytes", "ratio", "boards"),
+}
+
+
+def test_the_example_of_the_paper(firmware):
+    found = summarise(PAPER, all_boards().values(), firmware)
+    assert set(found) >= KEYS
+    assert (found["ann_params"], found["twin_params"]) == (569_376, 19_105)
+    assert found["ratio"] == found["ann_bytes"] / found["twin_bytes"]
+    assert found["bytes"]["int8"] == {"twin": found["twin_bytes"], "ann": found["ann_bytes"]}
+    assert found["bytes"]["float32"] == {"twin": 4 * 19_105, "ann": 4 * 569_376}
+    assert sum(found["sections"].values()) == found["twin_bytes"]
+    assert found["smaller_from"] == {"params": 2, "bytes": 2}
+    assert found["cores_measured"] == ["avr5"]
+    assert [one["board"] for one in found["boards"]] == list(all_boards())
+    assert "in_flash" not in found
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_measured_and_unmeasured_boards(firmware):
+    boards = [UNO, PICO]
+    uno, pico = summarise(PAPER, boards, firmware)["boards"]
+    assert uno["verdict"] == "fits"
+    assert (uno["core"], uno["measured_on"]) == ("avr5", "avr5")
+    assert (pico["core"], pico["measured_on"]) == ("cortex-m0plus", None)
+    assert uno["milliseconds_estimated"] == pytest.approx([125, 250])
+    assert (uno["free_flash_bytes"], uno["free_ram_bytes"]) == (32_256, 2_048)
+    assert pico["verdict"] == "not measured"
+    assert pico["flash_bytes"] is None
+    assert pico["milliseconds_estimated"] is None
+
+
+def test_a_core_that_stands_in_is_named(firmware):
+    (pico,) = summarise(PAPER, [PICO], {"cortex-m0": firmware["avr5"]})["boards"]
+    assert (pico["core"], pico["measured_on"]) == ("cortex-m0plus", "cortex-m0")
+
+
+def test_the_largest_that_fits_a_flash():
+    found = summarise(PAPER, [], {}, flash=32_256)["in_flash"]
+    assert found == {
+        "bytes": 32_256,
+        "ann_members": 1,
+        "twin_anchors": 591,
+        "twin_features": 40,
+    }
+
+
+def test_what_no_pack_holds_is_none_and_the_counts_stay():
+    found = summarise(Model.of(2000, (128, 128)), all_boards().values(), {}, flash=1 << 20)
+    assert found["ann_params"] == 32 * (2000 * 128 + 128 + 128 * 128 + 128 + 128 + 1)
+    assert (found["ann_bytes"], found["twin_bytes"], found["ratio"]) == (None, None, None)
+    assert found["bytes"]["float32"]["twin"] == 4 * found["twin_params"]
+    assert found["sections"] is None
+    assert found["in_flash"]["twin_anchors"] is None
+    assert {one["verdict"] for one in found["boards"]} == {"does not fit"}
+    found = summarise(Model.of(8, (128, 128), 5000), [], {}, flash=1 << 20)
+    assert found["twin_bytes"] is None
+    assert found["in_flash"]["twin_anchors"] == 4096
+    assert found["in_flash"]["twin_features"] is None
+
+
+def test_counting_needs_numpy_and_nothing_heavier():
+    code = (
+        "import json, sys\n"
+        "from twinedge.budget import Model, all_boards, read_firmware, summarise\n"
+        "summarise(Model.of(8, (128, 128)), all_boards().values(), read_firmware())\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
+    assert "numpy" in loaded
+    assert not loaded & {"tensorflow", "keras", "sklearn", "scipy", "twinedge_export"}
+
+
+def test_a_file_counts_without_its_metadata_on_a_board(firmware):
+    found = summarise(PAPER, [UNO], firmware, file_bytes=21_572)
+    assert (found["file_bytes"], found["twin_bytes"]) == (21_572, 21_072)
+    assert found["boards"][0]["flash_bytes"] == 4120 + 21_072
+
+
+def test_intervals_take_their_bytes_on_a_board(firmware):
+    model = Model.of(8, (128, 128), intervals=True)
+    found = summarise(model, [UNO], firmware, flash=32_256)
+    assert found["intervals"] is True
+    assert (found["twin_bytes"], found["bytes"]["int8"]["ann"]) == (21_520, 615_072)
+    assert sum(found["sections"].values()) == found["twin_bytes"]
+    assert found["in_flash"]["twin_anchors"] < 591
+    (uno,) = found["boards"]
+    plain = summarise(PAPER, [UNO], firmware)
+    assert plain["intervals"] is False
+    assert uno["verdict"] == "fits"
+    assert uno["flash_bytes"] == plain["boards"][0]["flash_bytes"] + 900 + 21_520 - 21_072
+    assert uno["ram_bytes"] == plain["boards"][0]["ram_bytes"] + 60
+
+
+def test_every_key_is_documented(firmware):
+    page = (Path(__file__).parents[2] / "docs" / "budget.md").read_text()
+    found = summarise(PAPER, [], firmware, flash=1000)
+    assert [key for key in found if f"`{key}`" not in page] == []

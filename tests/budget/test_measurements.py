@@ -1,12 +1,19 @@
 """Measured sizes: read, checked, and never made up."""
 
 import json
+import os
+import shutil
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from twinedge.budget import Model, read_firmware, write_firmware
 from twinedge.budget.measurements import Scratch, read_runtime
+from twinedge.budget.model import from_pack
+from twinedge.pack import write_pack
 
 
 def test_what_ships_is_sound():
@@ -134,16 +141,15 @@ def test_a_bad_entry_is_neither_read_nor_written(complaint, core, tmp_path, chan
     assert str(path) in message
 
 
-@pytest.mark.parametrize("name", ["port", "flags", "builds"])
-def test_a_field_that_is_missing_is_named(complaint, core, name):
-    del core[name]
-    assert f"a core has no {name}" in complaint(read_runtime, core)
-
-
-@pytest.mark.parametrize("name", ["activation", "text_bytes", "stack_bytes", "scratch"])
-def test_a_field_that_a_build_lacks_is_named(complaint, core, name):
-    del core["builds"][0][name]
-    assert f"a build has no {name}" in complaint(read_runtime, core)
+def test_a_field_that_is_missing_is_named(complaint, core):
+    for entry, what, names in (
+        (core["builds"][0], "a build", ("activation", "text_bytes", "scratch", "worst")),
+        (core, "a core", ("port", "builds", "stacks")),
+    ):
+        for name in names:
+            value = entry.pop(name)
+            assert f"{what} has no {name}" in complaint(read_runtime, core)
+            entry[name] = value
 
 
 FILES = [
@@ -160,18 +166,80 @@ FILES = [
 @pytest.mark.parametrize(
     ("text", "says"), FILES, ids=["cut", "list", "empty", "newer", "no cores", "number", "nested"]
 )
-def test_a_file_that_is_not_ours_is_refused(complaint, tmp_path, text, says):
+def test_a_file_of_another_format_is_refused(complaint, tmp_path, text, says):
     path = tmp_path / "firmware.json"
     path.write_text(text)
     assert says in complaint(read_firmware, path)
 
 
-def test_a_file_that_is_not_there_is_named(complaint, tmp_path):
-    assert "none.json" in complaint(read_firmware, tmp_path / "none.json")
-    assert "cannot read" in complaint(read_firmware, tmp_path)
-
-
-def test_bytes_that_are_no_text_are_refused(complaint, tmp_path):
+def test_a_file_that_cannot_be_read_is_named(complaint, tmp_path):
     path = tmp_path / "firmware.json"
+    assert "firmware.json" in complaint(read_firmware, path)
+    assert "cannot read" in complaint(read_firmware, tmp_path)
     path.write_bytes(b"\xff\xfe{}")
     assert "not JSON" in complaint(read_firmware, path)
+
+
+# -- scratch: what is predicted is what the C runtime needs ----------------------------------------
+
+FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
+PROGRAM = """
+#include "twin_kernel.h"
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+    static uint32_t pack[1 << 20];
+    twin_kernel kernel;
+    twin_model model;
+    int i;
+    for (i = 1; i < argc; i++) {
+        FILE *file = fopen(argv[i], "rb");
+        unsigned long size;
+        if (!file)
+            return 1;
+        size = (unsigned long)fread(pack, 1, sizeof pack, file);
+        fclose(file);
+        if (twin_open(&model, pack, (uint32_t)size))
+            return 2;
+        kernel = *model.kernel;
+        kernel.lines = i % 2 && TWIN_WITH_LINES; /* where they are compiled */
+        kernel.work_bytes = i % 3 * 512;
+        model.kernel = &kernel;
+        printf("%d %d %d %d %d %d %u %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
+               kernel.block_bytes, kernel.room_bytes, kernel.lines, kernel.work_bytes,
+               (unsigned long)twin_scratch_size(&model));
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    compiler = shutil.which("cc")
+    if compiler is None and not os.environ.get("CI"):
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("scratch")
+    (folder / "main.c").write_text(PROGRAM)
+    core = [*FIRMWARE.glob("src/*.c"), FIRMWARE / "src" / "kernels" / "kernel_portable.c"]
+    flags = ["-std=c99", "-O1", "-I", str(FIRMWARE / "include"), "-I", str(FIRMWARE / "src")]
+    flags += ["-DTWIN_KERNEL=(&twini_kernel_portable)", "-DTWIN_HOST=1"]
+    command = [compiler, *flags, "-o", "scratch", "main.c", *sorted(map(str, core))]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "scratch"
+
+
+def test_scratch_is_what_the_runtime_says(program, packs, tmp_path):
+    models = []
+    for seed in range(24):
+        path = tmp_path / f"{seed}.twin"
+        path.write_bytes(write_pack(packs.random_pack(np.random.default_rng(seed))))
+        models.append(from_pack(path)[0])
+    assert {bool(model.neighbors) for model in models} == {False, True}
+    assert {len(model.hidden) for model in models} == {1, 2, 3}
+    assert {model.activation for model in models} == {"relu", "silu"}
+    names = [str(tmp_path / f"{seed}.twin") for seed in range(24)]
+    done = subprocess.run([program, *names], capture_output=True, text=True, check=True)
+    for line, model in zip(done.stdout.splitlines(), models, strict=True):
+        *kernel, size = map(int, line.split())
+        assert Scratch(*kernel).bytes(model) == size
