@@ -11,8 +11,8 @@ import twinedge
 
 # Ages of the samples of each mix: often, twice, more than once at an age, at two ages in all.
 DAYS = ([3, 7, 14, 28, 56], [7, 28], [3, 3, 7, 28, 28], [1, 1, 1, 1, 3])
-# How often the meter is told a sample before nothing later is left.
-TELLS = (3, 1, 3, 3)
+# How many samples the meter learns before nothing later is left.
+LEARNT = (3, 1, 3, 3)
 
 
 @pytest.fixture(scope="module")
@@ -58,24 +58,24 @@ def test_the_board_prints_what_python_says(script, device, mixes, lines):
     assert script.compare(lines, lines) == 3 * len(list(script.answers(lines)))
 
 
-def test_each_mix_is_told_what_is_known_and_asked_what_is_later(script, lines):
+def test_each_mix_learns_what_is_known_and_predicts_what_is_later(script, lines):
     found = list(script.answers(lines))
-    told = [max(one.told for one in found if one.mix == mix) for mix in range(1, 5)]
-    assert tuple(told) == TELLS
-    asked = [(one.told, one.days) for one in found if one.mix == 3]
+    learnt = [max(one.learnt for one in found if one.mix == mix) for mix in range(1, 5)]
+    assert tuple(learnt) == LEARNT
+    predicted = [(one.learnt, one.days) for one in found if one.mix == 3]
     later = [(2, 7), (2, 28), (2, 28), (3, 28), (3, 28)]
-    assert asked == [(told, days) for told in (0, 1) for days in (7, 28, 28)] + later
+    assert predicted == [(learnt, days) for learnt in (0, 1) for days in (7, 28, 28)] + later
 
 
-def test_what_is_told_moves_predictions_to_where_it_says(script, lines):
+def test_a_sample_moves_predictions_towards_it(script, lines):
     found = list(script.answers(lines))
     for mix in range(1, 5):
         before = {one.days: one for one in found if one[:2] == (mix, 0)}
-        for after in (one for one in found if one.mix == mix and one.told):
+        for after in (one for one in found if one.mix == mix and one.learnt):
             first = before[after.days]
             assert first.low < first.mean < first.high
             off = first.measured - first.mean
-            if mix == 1 and after.told == 1:  # one sample that far off may be a mistake
+            if mix == 1 and after.learnt == 1:  # one sample that far off may be a mistake
                 assert after[3:] == first[3:]
             else:
                 assert (after.mean - first.mean) * off > 0
@@ -100,7 +100,7 @@ def test_scores_are_of_the_same_samples_before_and_after(script):
         script.Answer(2, 0, 28, 5.0, 4.0, 9.0, 5.0),
         script.Answer(2, 1, 28, 5.0, 4.0, 9.0, 5.0),
     ]
-    one, two = (script.scores(found, told) for told in (1, 2))
+    one, two = (script.scores(found, learnt) for learnt in (1, 2))
     assert (one["mixes"], one["later"]) == (2, 3)
     assert one["rmse_before"] == pytest.approx(np.sqrt((9 + 16) / 3))
     assert one["rmse_after"] == pytest.approx(np.sqrt(2 / 3))

@@ -195,8 +195,8 @@ def test_the_meter_for_concrete_goes_on(build, native, firmware, plain_export, c
     at = [lines.index(f"mix {number}") for number in range(1, 5)]
     assert {line[:22] for line in lines[at[0] + 1 : at[1]]} == {"refused: a feature of "}
     assert all(" days " in line for line in lines[at[1] + 1 : at[2]])
-    told = [line for line in lines[at[2] : at[3]] if line.startswith(("told", "refused"))]
-    assert [line[:7] for line in told] == ["refused"] * 2
+    learnt = [line for line in lines[at[2] : at[3]] if line.startswith(("learnt", "refused"))]
+    assert [line[:7] for line in learnt] == ["refused"] * 2
     assert any(line.endswith("measured ?") for line in lines[at[2] : at[3]])
     right = list(script.expected(device, [good]))
     assert lines[at[3] + 1 :] == right[1:]

@@ -1,9 +1,9 @@
 """A maturity meter for concrete: trained here, run on an emulated Cortex-M4, compared with Python.
 
-The network is trained on four fifths of the mixes. For each of the others, the meter in main.c is
-told the strength of the youngest samples, and predicts the later ones before and after. This script
-trains, exports, builds main.c for the board and runs it, compares every line that it prints with
-Python, and draws a figure.
+The network is trained on four fifths of the mixes. For each of the others, the meter in main.c
+learns the strength of the youngest samples, and predicts the later ones before and after. This
+script trains, exports, builds main.c for the board and runs it, compares every line that it prints
+with Python, and draws a figure.
 
     python firmware_ref/examples/concrete/concrete.py
     python firmware_ref/examples/concrete/concrete.py -o folder --plot concrete.svg
@@ -13,7 +13,6 @@ Python, and draws a figure.
 import argparse
 import json
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,13 +26,13 @@ from twinedge.pack import Pack, write_pack
 from twinedge.run_folder import Run, load_run
 from twinedge.runtime.pack_device import PackDevice
 from twinedge_export.boards import Builder, Image, port_named
-from twinedge_export.boards.build import flags_for
+from twinedge_export.boards.build import bad_end, flags_for, output_lines, run_emulator
 from twinedge_export.c_project import scratch_expression
 
 HERE = Path(__file__).parent
 BOARD = "mps2-an386"  # a Cortex-M4, emulated by QEMU
 ANCHORS = 32
-MOST_TOLD = 3  # as in main.c
+MOST_LEARNT = 3  # as in main.c
 FEWEST_LATER = 3  # samples of a mix that is drawn
 SECONDS = 600  # time limit of the emulator
 ANSWER = re.compile(r"    (\d+) days (\S+) \((\S+) to (\S+)\), measured (\S+)")
@@ -97,7 +96,7 @@ class Answer(NamedTuple):
     """A prediction of the meter after some samples, and what was measured."""
 
     mix: int
-    told: int
+    learnt: int
     days: int
     mean: float
     low: float
@@ -185,17 +184,11 @@ def build(folder: Path, pack: Pack, mixes: list[Mix]) -> tuple[Image, int]:
 def listen(image: Image) -> list[str]:
     """Run an image on the emulated board; return the lines that it prints."""
     board = port_named(BOARD)
-    done = subprocess.run(
-        board.command(board.run, image=image.path),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=SECONDS,
-    )
-    lines = done.stdout.splitlines()
+    command = board.command(board.run, image=image.path)
+    done = run_emulator(board, command, SECONDS)
+    lines = output_lines(done.stdout)
     if done.returncode or lines[-1:] != ["done"]:
-        raise SystemExit(f"{BOARD} ended with {done.returncode} after: {lines[-1:]}")
+        raise bad_end(board, command[0], done.returncode, lines)
     return lines
 
 
@@ -204,17 +197,17 @@ def expected(device: PackDevice, mixes: list[Mix]) -> Iterator[str]:
     for number, mix in enumerate(mixes, start=1):
         yield f"mix {number}"
         device.forget()
-        for told in range(MOST_TOLD + 1):
-            known = max(told - 1, 0)
+        for learnt in range(MOST_LEARNT + 1):
+            known = max(learnt - 1, 0)
             if mix.days[known] >= mix.days[-1]:
                 break
-            if told:
-                new = slice(known, told)
+            if learnt:
+                new = slice(known, learnt)
                 device.learn(mix.at(mix.days[new]), mix.strengths[new])
-                yield f"told: {mix.days[known]} days {fixed(mix.strengths[known])}"
+                yield f"learnt: {mix.days[known]} days {fixed(mix.strengths[known])}"
             later = mix.days > mix.days[known]
-            said = device.predict_all(mix.at(mix.days[later]))
-            ends = said.mean, said.low, said.high, mix.strengths[later]
+            found = device.predict_all(mix.at(mix.days[later]))
+            ends = found.mean, found.low, found.high, mix.strengths[later]
             for days, *numbers in zip(mix.days[later], *ends, strict=True):
                 mean, low, high, measured = map(fixed, numbers)
                 yield f"    {days} days {mean} ({low} to {high}), measured {measured}"
@@ -240,24 +233,24 @@ def compare(lines: list[str], right: list[str]) -> int:
 
 def answers(lines: list[str]) -> Iterator[Answer]:
     """Read what the board has printed."""
-    mix, told = 0, 0
+    mix, learnt = 0, 0
     for line in lines:
         if line.startswith("mix "):
-            mix, told = int(line.split()[1]), 0
-        elif line.startswith("told: "):
-            told += 1
+            mix, learnt = int(line.split()[1]), 0
+        elif line.startswith("learnt: "):
+            learnt += 1
         elif found := ANSWER.fullmatch(line):
-            yield Answer(mix, told, int(found[1]), *map(float, found.groups()[1:]))
+            yield Answer(mix, learnt, int(found[1]), *map(float, found.groups()[1:]))
 
 
-def scores(found: list[Answer], told: int) -> dict[str, Any]:
-    """Score errors and intervals after ``told`` samples, and before, on the same later ones."""
-    after = [one for one in found if one.told == told]
+def scores(found: list[Answer], learnt: int) -> dict[str, Any]:
+    """Score errors and intervals after ``learnt`` samples, and before, on the same later ones."""
+    after = [one for one in found if one.learnt == learnt]
     which = {(one.mix, one.days) for one in after}
-    before = [one for one in found if one.told == 0 and (one.mix, one.days) in which]
+    before = [one for one in found if one.learnt == 0 and (one.mix, one.days) in which]
     assert [(one.mix, one.days) for one in before] == [(one.mix, one.days) for one in after]
     return {
-        "told": told,
+        "learnt": learnt,
         "mixes": len({one.mix for one in after}),
         "later": len(after),
         **{f"{name}_before": value for name, value in quality(before).items()},
@@ -277,14 +270,14 @@ def quality(rows: list[Answer]) -> dict[str, float]:
 
 def show(table: list[dict[str, Any]]) -> None:
     """Print the scores as a table in Markdown."""
-    print("| told | mixes | later samples | RMSE, MPa | covered | width, MPa |")
+    print("| learnt | mixes | later samples | RMSE, MPa | covered | width, MPa |")
     print("|---|---|---|---|---|---|")
     for row in table:
         pairs = [
             f"{row[f'{name}_before']:{form}} -> {row[f'{name}_after']:{form}}"
             for name, form in (("rmse", ".2f"), ("covered", ".2f"), ("width", ".1f"))
         ]
-        print("|", " | ".join(map(str, [row["told"], row["mixes"], row["later"], *pairs])), "|")
+        print("|", " | ".join(map(str, [row["learnt"], row["mixes"], row["later"], *pairs])), "|")
 
 
 def to_draw(found: list[Answer]) -> dict[str, int]:
@@ -294,7 +287,9 @@ def to_draw(found: list[Answer]) -> dict[str, int]:
     """
     gain = {}
     for mix in sorted({one.mix for one in found}):
-        rows = [[one for one in found if (one.mix, one.told) == (mix, told)] for told in (0, 1)]
+        rows = [
+            [one for one in found if (one.mix, one.learnt) == (mix, learnt)] for learnt in (0, 1)
+        ]
         if len({one.days for one in rows[0]}) >= FEWEST_LATER:
             before, after = (quality(part)["rmse"] for part in rows)
             gain[mix] = before - after
@@ -324,8 +319,8 @@ def draw(path: Path, device: PackDevice, mixes: list[Mix], found: list[Answer]) 
             curve(axes, days, device.predict_all(mix.at(days)), "-", AFTER, "after one sample")
             device.forget()
             axes.plot(mix.days[1:], mix.strengths[1:], "ko", markersize=4, label="measured later")
-            told = {"color": AFTER, "markeredgecolor": "black", "markersize": 8, "zorder": 4}
-            axes.plot(mix.days[:1], mix.strengths[:1], "D", label="told", **told)
+            style = {"color": AFTER, "markeredgecolor": "black", "markersize": 8, "zorder": 4}
+            axes.plot(mix.days[:1], mix.strengths[:1], "D", label="learnt", **style)
             axes.set_xscale("log")
             ticks = np.unique(mix.days)
             axes.set_xticks(ticks, map(str, ticks))
@@ -345,10 +340,10 @@ def draw(path: Path, device: PackDevice, mixes: list[Mix], found: list[Answer]) 
         beside.replace(path)
 
 
-def curve(axes: Any, days: np.ndarray, said: Any, line: str, colour: str, name: str) -> None:
+def curve(axes: Any, days: np.ndarray, found: Any, line: str, colour: str, name: str) -> None:
     """Draw a prediction and its interval."""
-    axes.plot(days, said.mean, line, color=colour, label=name)
-    axes.fill_between(days, said.low, said.high, color=colour, alpha=0.18, linewidth=0)
+    axes.plot(days, found.mean, line, color=colour, label=name)
+    axes.fill_between(days, found.low, found.high, color=colour, alpha=0.18, linewidth=0)
 
 
 def main() -> None:
@@ -383,14 +378,14 @@ def main() -> None:
     print(f"{numbers} numbers of the board are those of Python\n")
 
     found = list(answers(lines))
-    found_scores = [scores(found, told) for told in range(1, MOST_TOLD + 1)]
+    found_scores = [scores(found, learnt) for learnt in range(1, MOST_LEARNT + 1)]
     show(found_scores)
     plot = options.plot or folder / "concrete.svg"
     draw(plot, device, mixes, found)
     youngest = dict(sorted(Counter(int(mix.days[0]) for mix in mixes).items()))
-    told = ", ".join(f"{count} of {days} days" for days, count in youngest.items())
+    ages = ", ".join(f"{count} of {days} days" for days, count in youngest.items())
     sizes = {"flash_bytes": flash, "pack_bytes": len(write_pack(device.pack, metadata=False))}
-    print(f"\nyoungest samples: {told}")
+    print(f"\nyoungest samples: {ages}")
     print(f"{flash} bytes of flash, {sizes['pack_bytes']} of them the pack")
     print(f"lines of the board: {folder / 'board.txt'}; figure: {plot}")
     record = {

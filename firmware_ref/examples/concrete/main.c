@@ -1,6 +1,6 @@
 /* A maturity meter for concrete: how strong will this mix become?
  *
- * The pack knows other mixes. For the one at hand the meter is told how strong the youngest samples
+ * The pack knows other mixes. For the one at hand the meter learns how strong the youngest samples
  * are, one by one, and predicts the later ones before and after. It belongs to one mix at a time:
  * between mixes it forgets.
  *
@@ -26,9 +26,9 @@ typedef struct mix {
 #include "mixes.h"
 
 enum {
-    MOST_TOLD = 3, /* samples of a mix */
-    POINTS = 8,    /* most points */
-    BLOCK = 1024   /* bytes erased at once */
+    MOST_LEARNT = 3, /* samples of a mix */
+    POINTS = 8,      /* most points */
+    BLOCK = 1024     /* bytes erased at once */
 };
 
 static uint8_t flash[2 * BLOCK];
@@ -38,7 +38,7 @@ static uint8_t flash[2 * BLOCK];
  *
  *     fetch     copies from there; memcpy will do if flash is mapped into memory
  *     program   writes erased bytes: a multiple of program_size, at a multiple of it
- *     erase     makes one of the blocks ready to be written
+ *     erase     prepares one of the blocks to be written
  *
  * The sizes are in `storage`. On failure they return anything but 0. */
 static int fetch(void *context, uint32_t address, void *bytes, uint32_t size) {
@@ -70,7 +70,7 @@ static twin_store store;
 static uint32_t scratch[MODEL_SCRATCH / 4];
 static uint32_t points[64]; /* twin_store_size returns the bytes needed */
 
-/* Whether a call succeeded; says why not. One sample that is refused does not stop the meter. */
+/* Whether a call succeeded; prints why not. One sample that is refused does not stop the meter. */
 static int succeeded(twin_status status) {
     if (status != TWIN_OK) {
         board_write("refused: ");
@@ -121,11 +121,11 @@ static const float *features(const mix *of, const sample *at) {
     return x;
 }
 
-static void tell(const mix *of, const sample *found) {
+static void learn(const mix *of, const sample *found) {
     if (!succeeded(twin_learn(&store, scratch, sizeof scratch, features(of, found), found->strength,
                               found->days)))
         return;
-    board_write("told: ");
+    board_write("learnt: ");
     write_digits(found->days, 0);
     board_write(" days ");
     write_number(found->strength);
@@ -149,16 +149,16 @@ static void predict(const mix *of, const sample *at) {
     board_write("\n");
 }
 
-/* Predict later samples without any knowledge of the mix, and again after each sample told. */
+/* Predict later samples without any knowledge of the mix, and again after each sample learnt. */
 static void follow(const mix *one) {
     const sample *last = one->samples + one->count - 1, *known = one->samples, *later;
-    unsigned told;
-    for (told = 0; told <= MOST_TOLD; told++) {
-        if (told) {
-            known = one->samples + told - 1;
+    unsigned learnt;
+    for (learnt = 0; learnt <= MOST_LEARNT; learnt++) {
+        if (learnt) {
+            known = one->samples + learnt - 1;
             if (known->days >= last->days)
                 return;
-            tell(one, known);
+            learn(one, known);
         }
         for (later = known + 1; later <= last; later++)
             if (later->days > known->days)
