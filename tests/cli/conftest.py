@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from typing import NamedTuple
 
@@ -114,14 +114,28 @@ def curve_csv(curve, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def trained(curve_csv, tiny, tmp_path_factory):
+def done():
+    """Run a command that must succeed, for fixtures that outlive a test."""
+
+    def run(*arguments):
+        with (
+            redirect_stdout(StringIO()) as out,
+            redirect_stderr(StringIO()) as err,
+            pytest.raises(SystemExit) as stop,
+        ):
+            main([str(one) for one in arguments])
+        assert stop.value.code == 0, err.getvalue()
+        return Answer(0, out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(done, curve_csv, tiny, tmp_path_factory):
     """A run that ``twinedge train`` wrote, and the JSON it printed."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    arguments = ["train", curve_csv, "--target", "level", "-o", folder, "--json", *tiny]
-    with redirect_stdout(StringIO()) as out, pytest.raises(SystemExit) as stop:
-        main([str(one) for one in arguments])
-    assert stop.value.code == 0
-    return folder, json.loads(out.getvalue())
+    answer = done("train", curve_csv, "--target", "level", "-o", folder, "--json", *tiny)
+    return folder, answer.json
 
 
 @pytest.fixture(scope="session")

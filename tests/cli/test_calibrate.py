@@ -7,12 +7,6 @@ from twinedge import export
 from twinedge.pack import read_pack
 
 
-@pytest.fixture
-def pack(tiny_run, tmp_path):
-    export(tiny_run, tmp_path / "out", anchors=8, formats=("twin",))
-    return tmp_path / "out" / "model.twin"
-
-
 def write(path, X, y, header="angle,offset,idle,level"):
     rows = np.column_stack([X, y])
     np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=header, comments="")

@@ -73,10 +73,8 @@ def test_a_person_reads_a_table(cli, tiny_run, curve_csv):
     assert "80 of 120 rows were trained on: errors on new rows will be larger" in answer.err
 
 
-def test_a_pack_is_judged_by_what_its_integers_say(cli, tiny_run, curve_csv, curve, tmp_path):
+def test_a_pack_is_scored_by_its_integers(cli, pack, curve_csv, curve):
     X, y = curve
-    export(tiny_run, tmp_path / "out", anchors=8, formats=("twin",))
-    pack = tmp_path / "out" / "model.twin"
     device = load(pack, "numpy")
     report = cli("evaluate", pack, curve_csv, "--json").json
     assert report["file"] == str(pack)
@@ -85,7 +83,7 @@ def test_a_pack_is_judged_by_what_its_integers_say(cli, tiny_run, curve_csv, cur
     assert [one["claimed"] for one in report["intervals"]] == list(device.coverages)
 
 
-def test_a_pack_without_intervals_is_judged_by_its_errors(cli, tiny_run, curve_csv, tmp_path):
+def test_a_pack_without_intervals_is_scored_by_its_errors(cli, tiny_run, curve_csv, tmp_path):
     export(tiny_run, tmp_path / "out", anchors=8, formats=("twin",), intervals=False)
     answer = cli("evaluate", tmp_path / "out" / "model.twin", curve_csv)
     assert "There are no intervals" in answer.out

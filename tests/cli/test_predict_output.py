@@ -7,14 +7,6 @@ import pytest
 from twinedge import atomic_files
 
 
-@pytest.fixture
-def pack(tiny_run, tmp_path):
-    from twinedge_export import export
-
-    export(tiny_run, tmp_path / "out", anchors=8, select="xy", formats=("twin",), tolerance=10.0)
-    return tmp_path / "out" / "model.twin"
-
-
 @pytest.mark.parametrize(("name", "form"), [("-o", ()), ("--output", ("--json",))])
 def test_a_file_holds_what_would_be_printed(cli, pack, tiny_run, curve_csv, tmp_path, name, form):
     for model in (pack, tiny_run):
@@ -49,8 +41,8 @@ def test_places_that_cannot_be_written_are_refused(refused, pack, curve_csv, tmp
     (tmp_path / "new.csv").write_text(curve_csv.read_text())
     predict = ("predict", pack, "new.csv", "-o")
     refused(*predict, "none/said.csv", says=["none/said.csv", "there is no folder none"])
-    refused(*predict, "out", says=["out is a folder: name a file"])
+    refused(*predict, ".", says=[". is a folder: name a file"])
     refused(*predict, "./new.csv", says=["--output new.csv would replace what is read"])
     refused(*predict, pack, says=["would replace what is read"])
-    refused("predict", "out", "new.csv", "-o", pack, says=["would replace what is read"])
+    refused("predict", ".", "new.csv", "-o", pack, says=["would replace what is read"])
     refused("predict", pack, "-", "-o", "said.csv", says=["lines are answered on standard output"])

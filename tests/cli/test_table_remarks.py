@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from twinedge import export
 from twinedge.run_folder import load_run
 
 N = 60
@@ -23,13 +22,6 @@ def write_table(tmp_path):
         np.savetxt(tmp_path / "t.csv", table, **head)
 
     return write
-
-
-@pytest.fixture(scope="module")
-def pack(tiny_run, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("packs") / "out"
-    export(tiny_run, folder, anchors=8, formats=("twin",))
-    return folder / "model.twin"
 
 
 def changed(values, row, value):

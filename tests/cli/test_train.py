@@ -1,7 +1,5 @@
 import json
 import shutil
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 from twinedge import TwinRegressor
 from twinedge.budget import Model, twin_bytes
-from twinedge.cli import main
 from twinedge.cli.output import print_record
 from twinedge.cli.train import with_reasons
 from twinedge.data import read_table, split_rows
@@ -144,15 +141,12 @@ def test_repeated_rows_are_remarked_in_one_line(cli, curve_csv, loud, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def noise_run(tiny, tmp_path_factory):
+def noise_run(done, tiny, tmp_path_factory):
     """A run trained on pure noise, and its output."""
     folder = tmp_path_factory.mktemp("noise")
     _write(folder / "noise.csv", lambda X, noise: noise)
-    arguments = ["train", folder / "noise.csv", "--target", "y", "-o", folder / "run", *tiny]
-    with redirect_stdout(StringIO()) as out, pytest.raises(SystemExit) as stop:
-        main([str(one) for one in arguments])
-    assert stop.value.code == 0
-    return folder / "run", out.getvalue()
+    answer = done("train", folder / "noise.csv", "--target", "y", "-o", folder / "run", *tiny)
+    return folder / "run", answer.out
 
 
 def _write(path, target, rows=200):

@@ -1,14 +1,11 @@
 """``twinedge train --group``: rows that belong together are held out together."""
 
 import json
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 
 import numpy as np
 import pytest
 
 from twinedge import export
-from twinedge.cli import main
 from twinedge.cli.output import print_groups
 from twinedge.data import split_groups
 from twinedge.data.source import from_table
@@ -40,18 +37,12 @@ def table(curve, batches, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trained(table, loud, tmp_path_factory):
+def trained(done, table, loud, tmp_path_factory):
     """A run, the JSON that was printed, and the remarks."""
     folder = tmp_path_factory.mktemp("grouped") / "run"
     arguments = ["train", table, "--target", "level", "--group", "batch", "--drop", "number"]
-    with (
-        redirect_stdout(StringIO()) as out,
-        redirect_stderr(StringIO()) as err,
-        pytest.raises(SystemExit) as stop,
-    ):
-        main([str(one) for one in (*arguments, "-o", folder, "--json", *loud)])
-    assert stop.value.code == 0
-    return folder, json.loads(out.getvalue()), err.getvalue()
+    answer = done(*arguments, "-o", folder, "--json", *loud)
+    return folder, answer.json, answer.err
 
 
 def batch_of(points, table, column=0):

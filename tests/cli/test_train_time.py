@@ -1,13 +1,10 @@
 """``--time``: train on the past, test on the future, and say so."""
 
 import json
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 
 import numpy as np
 import pytest
 
-from twinedge.cli import main
 from twinedge.data.source import from_table
 from twinedge.run_folder import load_run
 
@@ -32,18 +29,12 @@ def log(curve, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def trained(log, loud, tmp_path_factory):
+def trained(done, log, loud, tmp_path_factory):
     """A run, the JSON that was printed, and the remarks."""
     folder = tmp_path_factory.mktemp("timed") / "run"
     arguments = ["train", log, "--target", "level", "--time", "at", "-o", folder, "--json"]
-    with (
-        redirect_stdout(StringIO()) as out,
-        redirect_stderr(StringIO()) as err,
-        pytest.raises(SystemExit) as stop,
-    ):
-        main([str(one) for one in (*arguments, *loud)])
-    assert stop.value.code == 0
-    return folder, json.loads(out.getvalue()), err.getvalue()
+    answer = done(*arguments, *loud)
+    return folder, answer.json, answer.err
 
 
 def test_the_past_is_trained_on_and_the_future_tested(trained, curve):

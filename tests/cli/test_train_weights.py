@@ -1,14 +1,9 @@
 """``twinedge train --weight``: rows count as much as a column says."""
 
-import json
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
-
 import numpy as np
 import pytest
 
 import twinedge
-from twinedge.cli import main
 from twinedge.evaluation.comparison import standing_beside
 from twinedge.evaluation.rivals import fit_linear, rival_predictions
 from twinedge.run_folder import load_run
@@ -37,24 +32,12 @@ def table(rows, tmp_path_factory):
     return path
 
 
-def run_command(*arguments):
-    """Exit code, standard output and standard error."""
-    with (
-        redirect_stdout(StringIO()) as out,
-        redirect_stderr(StringIO()) as err,
-        pytest.raises(SystemExit) as stop,
-    ):
-        main([str(one) for one in arguments])
-    return stop.value.code, out.getvalue(), err.getvalue()
-
-
 @pytest.fixture(scope="module")
-def trained(table, tmp_path_factory):
+def trained(done, table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
     given = ("train", table, "--target", "level", "--weight", "weight", "-o", folder, *QUICK)
-    code, out, err = run_command(*given, "--json")
-    assert code == 0, err
-    return folder, json.loads(out), err
+    answer = done(*given, "--json")
+    return folder, answer.json, answer.err
 
 
 def test_the_run_says_which_column_it_was(trained):
@@ -116,11 +99,8 @@ def test_python_trains_the_same_model(trained, table):
     assert run.scores["rmse_test"] == trained[1]["rmse_test"]
 
 
-def test_an_export_of_the_run_follows_the_heavy_rows(trained, curve, tmp_path):
-    code, _, err = run_command(
-        *("export", trained[0], "--anchors", 16, "--formats", "twin", "-o", tmp_path / "out")
-    )
-    assert code == 0, err
+def test_an_export_of_the_run_follows_the_heavy_rows(cli, trained, curve, tmp_path):
+    assert cli("export", trained[0], "--anchors", 16, "--formats", "twin").code == 0
     device = twinedge.load(tmp_path / "out" / "model.twin")
     assert np.abs(device.predict(curve[0]) - curve[1]).mean() < 0.1 * OFFSET
 

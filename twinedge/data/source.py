@@ -346,13 +346,10 @@ def _fold(source: Source, table: Table, rows: Split) -> Source:
 def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
     """Append test rows that have a table of their own."""
     fill = source.fill_values
-    time = group = weight = None
-    if source.time_name is not None:
-        time = SideColumn(source.time_name, source.notation)
-    if source.group_name is not None:
-        group = SideColumn(source.group_name)
-    if source.weight_name is not None:
-        weight = SideColumn(source.weight_name)
+    named = (source.time_name, source.group_name, source.weight_name)
+    time, group, weight = (None if name is None else SideColumn(name) for name in named)
+    if time is not None:
+        time.notation = source.notation
     remarks: list[str] = []
     X, y = read_features(
         test,
@@ -368,7 +365,8 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         say=remarks.append,
     )
     assert y is not None
-    where = shown(FRAME if is_frame(test) else Path(test))
+    path = FRAME if is_frame(test) else Path(test)
+    where = shown(path)
     counts = np.ones(len(y), bool) if weight is None else weight.values > 0
     X, y = X[counts], y[counts]
     absent = np.isnan(X)
@@ -410,7 +408,7 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         y=np.concatenate([source.y, y]),
         rows=source.rows._replace(test=np.arange(count, count + len(y))),
         remarks=(*source.remarks, *remarks),
-        test_name=(FRAME if is_frame(test) else Path(test)).name,
+        test_name=path.name,
         **more,
     )
 

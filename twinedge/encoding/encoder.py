@@ -230,23 +230,19 @@ class Encoding:
             If a column is missing or the number of columns is wrong, or a cell is not what the
             model needs.
         """
-        if is_frame(X):
-            labels = list(X.columns)
-            wanted = self.names if self._in(labels) else labels
-            return self.apply(self._columns([X[name] for name in wanted]))
-        if is_record(X):
-            labels = list(X.keys())
-            wanted = self.names if self._in(labels) else labels
-            return self.apply(self._columns([alone(X[name]) for name in wanted]))
-        cells = X if isinstance(X, np.ndarray) else rows_of(X)
-        if cells.ndim != 2:
-            raise InputError(
-                f"queries must be rows of {len(self.names)} columns, not {cells.shape}"
-            )
-        if self._encoded(cells):
-            return cells.astype(np.float64)
-        self._check_width(cells.shape[1])
-        return self.apply(self._columns(list(cells.T)))
+        frame = is_frame(X)
+        if frame or is_record(X):
+            labels = list(X.columns if frame else X.keys())
+            wanted = self.names if self._found_by_name(labels) else labels
+            cells = [X[name] if frame else alone(X[name]) for name in wanted]
+            return self.apply(self._columns(cells))
+        rows = X if isinstance(X, np.ndarray) else rows_of(X)
+        if rows.ndim != 2:
+            raise InputError(f"queries must be rows of {len(self.names)} columns, not {rows.shape}")
+        if self._encoded(rows):
+            return rows.astype(np.float64)
+        self._check_width(rows.shape[1])
+        return self.apply(self._columns(list(rows.T)))
 
     def _columns(self, cells: Sequence[Any]) -> list[Column]:
         return [
@@ -256,7 +252,7 @@ class Encoding:
             for column, name, kind in zip(cells, self.names, self.kinds, strict=True)
         ]
 
-    def _in(self, labels: Sequence[Any]) -> bool:
+    def _found_by_name(self, labels: Sequence[Any]) -> bool:
         """Whether columns with these labels are found by name; otherwise they go by position."""
         if not has_names(labels):
             self._check_width(len(labels))
