@@ -14,9 +14,10 @@
 
 #include "host.h"
 #include "plain.h"
-#include <string.h>
 
 #if TWIN_HOST_X86 || TWIN_HOST_ARM
+
+#include <string.h>
 
 /* Left shift of multipliers. */
 #define MULTIPLIER_SHIFT (TWIN_HOST_ARM ? 15 : 0) /* see activate in neon.h */
