@@ -120,7 +120,8 @@ _MEAN_AND_INTERVAL = {
         Serial.print(out.high, 6);
         Serial.println(out.outside ? " outside" : " inside");""",
 }
-_MISSING = "\nA missing number is `NAN`{}, and is filled in as said above.\n"
+_ENCODING = ("levels", "declared", "encoder", "includes", "encode")  # only with names or times
+_MISSING = "\nA missing number is `NAN`{}, and is filled in as described above.\n"
 # A setting that is the same everywhere, or one that depends on the board.
 _KNOB = (
     r"(?m)^(#ifndef {0}\n)"
@@ -143,7 +144,8 @@ def c_project(job: Job, pack_file: File) -> File:
     words = {**form._asdict(), **_words(job, pack_file, pack)}
     for home, pages in ((folder, _PAGES), (sketch, _SKETCH_PAGES)):
         for name in pages:
-            (home / name).write_text(_page(name, words), "utf-8")
+            text = (files("twinedge_export") / "c_template" / f"{name}.in").read_text("utf-8")
+            (home / name).write_text(_Page(text).substitute(words), "utf-8")
     if form is _AS_ONE:
         write_amalgamation(sketch / form.home)
     else:
@@ -161,11 +163,6 @@ def _flash_bytes(pack: Path) -> int | None:
     runtime = read_firmware().get("cortex-m4")
     build = None if runtime is None else runtime.build(model)
     return None if build is None else build.flash_bytes + twin_bytes(model)
-
-
-def _page(name: str, words: dict[str, str]) -> str:
-    text = (files("twinedge_export") / "c_template" / f"{name}.in").read_text("utf-8")
-    return _Page(text).substitute(words)
 
 
 def _set(header: Path, settings: dict[str, str]) -> None:
@@ -235,42 +232,29 @@ def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
         if filled[part].all():
             words += f"; {value} where it is missing"
         lines.append(f"{i}. {plain(name)}: {words}")
-    said = {
-        "ranges": "\n".join(lines),
-        "missing": _MISSING.format(", a missing name `..._MISSING`" if named else "")
-        if filled.any()
-        else "",
-    }
-    query = ", ".join(literal(value) for value in x.tolist())
+    missing = _MISSING.format(", a missing name `..._MISSING`" if named else "")
+    texts = {"ranges": "\n".join(lines), "missing": missing if filled.any() else ""}
     if encoding.is_plain:
+        query = ", ".join(literal(value) for value in x.tolist())
         point = f"""\
 /* One number for each feature: {names}. */
 static {{}}float x[MODEL_FEATURES] = {{{{{query}}}}};"""
-        return said | {
-            "columns": "Features",
-            "levels": "",
-            "declared": "",
-            "encoder": "",
-            "includes": "",
-            "constant_point": point.format("const "),
-            "point": point.format(""),
-            "encode": "",
-        }
-    source = CColumns(encoding, filled)
-    point = f"""\
+        texts |= {"columns": "Features", **dict.fromkeys(_ENCODING, "")}
+    else:
+        source = CColumns(encoding, filled)
+        point = f"""\
 /* One value for each column: {names}. */
 static {{}}struct model_row row = {{{{{source.row(x)}}}}};
 static float x[MODEL_FEATURES];"""
-    return said | {
-        "columns": "Columns, as `struct model_row` has them for `model_encode`",
-        "levels": source.declarations,
-        "declared": source.prototype,
-        "encoder": source.encoder,
-        "includes": "#include <math.h> /* NAN */\n" if named else "",
-        "constant_point": point.format("const "),
-        "point": point.format(""),
-        "encode": "    model_encode(&row, x);\n",
-    }
+        texts |= {
+            "columns": "Columns, as `struct model_row` has them for `model_encode`",
+            "levels": source.declarations,
+            "declared": source.prototype,
+            "encoder": source.encoder,
+            "includes": "#include <math.h> /* NAN */\n" if named else "",
+            "encode": "    model_encode(&row, x);\n",
+        }
+    return texts | {"constant_point": point.format("const "), "point": point.format("")}
 
 
 def _unquantised(pack: Pack, part: slice) -> Array:

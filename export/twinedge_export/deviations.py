@@ -121,16 +121,22 @@ class Evaluator:
         least = _TINY * float(model.scaling_.y_scale)
         nearest = neighbors or None
 
-        def measured(points: Points, each: Array | None) -> tuple[Array, float, AllAnchors]:
-            X, y = points
-            same = model.predict(X, anchors=rows, neighbors=nearest)
-            all_anchors = Evidence(model, X, y, weights=each).all_anchors(nearest)
-            return same, scoring.rmse(same, y, each), all_anchors
+        def all_anchors(points: Points, weights: Array | None) -> AllAnchors:
+            return Evidence(model, *points, weights=weights).all_anchors(nearest)
 
-        same, rmse, all_anchors = measured(points, weights)
-        tested = measured(test, test_weights)[2] if len(test[1]) else None
-        errors = all_anchors, tested, rmse, same, least
-        return cls(name, points, test, *errors, weights, test_weights)
+        predictions = model.predict(points[0], anchors=rows, neighbors=nearest)
+        return cls(
+            name,
+            points,
+            test,
+            all_anchors(points, weights),
+            all_anchors(test, test_weights) if len(test[1]) else None,
+            scoring.rmse(predictions, points[1], weights),
+            predictions,
+            least,
+            weights,
+            test_weights,
+        )
 
     def score(self, device: Device, unrounded: Array) -> Score:
         """Score a loaded file; ``unrounded`` ``(v,)`` is the spread of its networks as floats."""

@@ -62,7 +62,7 @@ class Attempt:
 class Search:
     """Everything that was tried."""
 
-    trials: tuple[Attempt, ...]
+    attempts: tuple[Attempt, ...]
 
     @property
     def best(self) -> Attempt:
@@ -71,8 +71,8 @@ class Search:
         Among those within 1 % of it, one with the most anchors, which are no worse on average and
         make a better spread; at a tie, one with 8-bit weights: half the work and bytes.
         """
-        least = min(one.rmse_val for one in self.trials)
-        near = [one for one in self.trials if one.rmse_val <= SAME * least]
+        least = min(one.rmse_val for one in self.attempts)
+        near = [one for one in self.attempts if one.rmse_val <= SAME * least]
         return min(
             near,
             key=lambda one: (
@@ -86,7 +86,7 @@ class Search:
         """Models that no smaller one matches, ending with the best, by size."""
         chosen = self.best
         least, kept = inf, []
-        for one in sorted(self.trials, key=lambda one: (one.flash_bytes, one.rmse_val)):
+        for one in sorted(self.attempts, key=lambda one: (one.flash_bytes, one.rmse_val)):
             if one.rmse_val < least or one is chosen:
                 kept.append(one)
             least = min(least, one.rmse_val)
@@ -144,7 +144,7 @@ def search(
     """
     most = min(anchors, len(train[1]))
     shapes = fitting(train[0].shape[1], most, board, firmware, intervals=intervals)
-    trials: list[Attempt] = []
+    attempts: list[Attempt] = []
     twins_of = {width: max(one.twins for one, _ in shapes[width]) for width in [*shapes][:tries]}
     # Only predictions are scored, even if the pack will have intervals.
     given: dict[str, Any] = {
@@ -169,13 +169,13 @@ def search(
             if model.interrupted_:
                 raise KeyboardInterrupt
             say(f"Scoring width {width}")
-            trials += _score(model, shapes[width], validation, seed)
-    if not trials:
+            attempts += _score(model, shapes[width], validation, seed)
+    if not attempts:
         raise InputError(
             f"no network that fits {board.name} could be rounded: train one in full and export it "
             "fine-tuned"
         )
-    return Search(tuple(trials))
+    return Search(tuple(attempts))
 
 
 def write_winner(
@@ -286,7 +286,7 @@ def _score(
         for weights in dict.fromkeys(shape.weights for shape, _ in shapes)
         for twin in range(max(twins for twins, _ in rows))
     }
-    trials = []
+    attempts = []
     for shape, verdict in shapes:
         chosen = np.searchsorted(union, rows[shape.twins, shape.anchors])
         parts = [
@@ -299,8 +299,8 @@ def _score(
         error = np.concatenate(parts, axis=1).mean(axis=1) - validation[1]
         rmse = scoring.rmse(error)
         shape = replace(shape, activation=model.activation_)
-        trials.append(Attempt(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
-    return trials
+        attempts.append(Attempt(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
+    return attempts
 
 
 def _estimates(

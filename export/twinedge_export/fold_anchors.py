@@ -138,11 +138,6 @@ class Folding:
         """Number of features."""
         return len(self.inputs.unit)
 
-    @property
-    def members(self) -> int:
-        """Estimates in one prediction."""
-        return sum(len(twin.targets) for twin in self.twins)
-
 
 def fold(
     model: TwinRegressor, rows: Sequence[Array], inputs: Inputs, pack: Pack | None = None

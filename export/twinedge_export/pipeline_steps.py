@@ -123,10 +123,11 @@ def follow(step: Any, parts: list[Part], where: str) -> list[Part]:
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return parts
     if type(step) not in _STEPS:  # a subclass may do anything
+        able = [one.__name__ for one in _STEPS if one not in (Pipeline, ColumnTransformer)]
         raise InputError(
             f"{_named(step, where)} cannot be exported: a device scales columns, fills in missing "
-            f"cells and encodes names, each column by itself ({_able()}); leave the step out, or "
-            "do its work before the pipeline"
+            f"cells and encodes names, each column by itself ({', '.join(able)}); leave the step "
+            "out, or do its work before the pipeline"
         )
     try:
         check_is_fitted(step)
@@ -137,10 +138,6 @@ def follow(step: Any, parts: list[Part], where: str) -> list[Part]:
 
 def _named(step: Any, where: str) -> str:
     return f"the pipeline's step {quoted(where)} ({type(step).__name__})"
-
-
-def _able() -> str:
-    return ", ".join(one.__name__ for one in _STEPS if one not in (Pipeline, ColumnTransformer))
 
 
 def _refuse(step: Any, where: str, setting: str, right: str) -> NoReturn:
@@ -155,9 +152,8 @@ def _through_pipeline(step: Any, parts: list[Part], where: str) -> list[Part]:
 
 def _through_columns(step: Any, parts: list[Part], where: str) -> list[Part]:
     if step.transformer_weights:
-        _refuse(
-            step, where, "transformer_weights", "a twin scales its inputs itself; leave them out"
-        )
+        why = "a twin scales its inputs itself; leave them out"
+        _refuse(step, where, "transformer_weights", why)
     names = list(getattr(step, "feature_names_in_", ()))
     found = []
     for name, one, key in step.transformers_:
@@ -185,9 +181,8 @@ def _positions(key: Any, names: list[str], count: int) -> list[int]:
 
 def _through_scaler(step: Any, parts: list[Part], where: str) -> list[Part]:
     if getattr(step, "clip", False):
-        _refuse(
-            step, where, "clip=True", "a device says which features are outside; take clip=False"
-        )
+        why = "a device says which features are outside; take clip=False"
+        _refuse(step, where, "clip=True", why)
     scale = np.ones(len(parts)) if step.scale_ is None else step.scale_
     centre = np.zeros(len(parts))
     if isinstance(step, MinMaxScaler):
@@ -202,19 +197,11 @@ def _through_scaler(step: Any, parts: list[Part], where: str) -> list[Part]:
 
 def _through_imputer(step: Any, parts: list[Part], where: str) -> list[Part]:
     if step.add_indicator:
-        _refuse(
-            step,
-            where,
-            "add_indicator=True",
-            "a device has no inputs that say what was missing; take add_indicator=False",
-        )
+        why = "a device has no inputs that say what was missing; take add_indicator=False"
+        _refuse(step, where, "add_indicator=True", why)
     if not is_missing(step.missing_values):
-        _refuse(
-            step,
-            where,
-            f"missing_values={step.missing_values!r}",
-            "make them missing cells before the pipeline, and leave missing_values at its default",
-        )
+        why = "make them missing cells before the pipeline, and leave missing_values as it is"
+        _refuse(step, where, f"missing_values={step.missing_values!r}", why)
     names = getattr(step, "feature_names_in_", [f"x{k}" for k in range(len(parts))])
     kept = set(step.get_feature_names_out())  # without columns that had no value at all
     return [
@@ -238,7 +225,7 @@ def _through_encoder(step: Any, parts: list[Part], where: str) -> list[Part]:
     for k, (part, known, width, end) in enumerate(
         zip(parts, step.categories_, widths, ends, strict=True)
     ):
-        encode = partial(_ask, step, k, slice(end - width, end))
+        encode = partial(_encode, step, k, slice(end - width, end))
         found += follow_encoder(part, list(known), encode)
     return found
 
@@ -255,7 +242,7 @@ def _widths(step: Any) -> list[int]:
     ]
 
 
-def _ask(encoder: Any, column: int, own: slice, cells: list[Any]) -> Array:
+def _encode(encoder: Any, column: int, own: slice, cells: list[Any]) -> Array:
     """Encode cells of one column: their values ``(n, w)``, NaN for those that are refused."""
     table = np.empty((len(cells), len(encoder.categories_)), object)
     for k, known in enumerate(encoder.categories_):
@@ -269,9 +256,8 @@ def _ask(encoder: Any, column: int, own: slice, cells: list[Any]) -> Array:
         if len(cells) == 1:
             return np.full((1, own.stop - own.start), np.nan)
         half = len(cells) // 2
-        return np.concatenate(
-            [_ask(encoder, column, own, cells[:half]), _ask(encoder, column, own, cells[half:])]
-        )
+        halves = cells[:half], cells[half:]
+        return np.concatenate([_encode(encoder, column, own, some) for some in halves])
     found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
     return np.asarray(found[:, own], np.float64)
 

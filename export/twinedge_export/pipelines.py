@@ -9,6 +9,7 @@ twin.
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from twinedge.training.network import FARTHEST, Architecture, Scaling
 from twinedge.wording import quoted
 from twinedge_export.pipeline_steps import (
     ColumnError,
-    Encode,
     Line,
     Lookup,
     Part,
@@ -98,7 +98,8 @@ def _inputs(twin: TwinRegressor, parts: list[Part]) -> list[Part]:
     for part, category, own in zip(parts, encoding.categories, encoding.parts, strict=True):
         mine = [part]
         if category is not None:
-            mine = follow_encoder(part, [*category.levels, *category.others], _one_hot(category))
+            known = [*category.levels, *category.others]
+            mine = follow_encoder(part, known, partial(_one_hot, category))
         if twin.fill_values_ is not None:
             fill = twin.fill_values_[own]
             mine = [one.filled(value) for one, value in zip(mine, fill, strict=True)]
@@ -106,13 +107,10 @@ def _inputs(twin: TwinRegressor, parts: list[Part]) -> list[Part]:
     return found
 
 
-def _one_hot(category: Category) -> Encode:
-    def encode(cells: list[Any]) -> Array:
-        values = category.one_hot([str(cell) for cell in cells])
-        values[[looks_missing(str(cell)) for cell in cells]] = np.nan
-        return values
-
-    return encode
+def _one_hot(category: Category, cells: list[Any]) -> Array:
+    values = category.one_hot([str(cell) for cell in cells])
+    values[[looks_missing(str(cell)) for cell in cells]] = np.nan
+    return values
 
 
 class _Block(NamedTuple):
@@ -136,7 +134,7 @@ def _folded(twin: TwinRegressor, parts: list[Part], names: Sequence[str]) -> Twi
     for k, part in enumerate(parts):
         owned.setdefault(part.column, []).append(k)
     columns = sorted(owned)
-    blocks = [_block(twin, owned[column], parts) for column in columns]
+    blocks = [_block(twin, owned[column], [parts[k] for k in owned[column]]) for column in columns]
     encoding = Encoding([(names[k], one.category) for k, one in zip(columns, blocks, strict=True)])
     mix, offset = np.zeros((len(parts), len(encoding.inputs))), np.zeros(len(parts))
     for column, new, block in zip(columns, encoding.parts, blocks, strict=True):
@@ -164,8 +162,8 @@ def _folded(twin: TwinRegressor, parts: list[Part], names: Sequence[str]) -> Twi
 
 
 def _block(twin: TwinRegressor, own: list[int], parts: list[Part]) -> _Block:
-    lines = [one for one in (parts[k] for k in own) if isinstance(one, Line)]
-    lookups = [one for one in (parts[k] for k in own) if isinstance(one, Lookup)]
+    lines = [one for one in parts if isinstance(one, Line)]
+    lookups = [one for one in parts if isinstance(one, Lookup)]
     if lines and lookups:
         column = lines[0].column
         raise ColumnError(column, "is used both as numbers and as names; use a copy of it")

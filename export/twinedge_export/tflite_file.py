@@ -308,7 +308,11 @@ def _converted(
         if part.rounded:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
             converter.representative_dataset = lambda seen=data: _widened(seen, activations)
-            converter.target_spec.supported_ops = [_ops(activations)]
+            converter.target_spec.supported_ops = [
+                tf.lite.OpsSet.TFLITE_BUILTINS_INT8
+                if activations is tf.int8
+                else tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
+            ]
             if number == 0:
                 converter.inference_input_type = edges
             if number == len(parts) - 1:
@@ -337,12 +341,6 @@ def _traced(part: Stage, data: Tensors) -> Any:
         **{name: tf.TensorSpec((None, *x.shape[1:]), name=name) for name, x in data.items()}
     )
     return module
-
-
-def _ops(activations: Any) -> Any:
-    if activations is tf.int8:
-        return tf.lite.OpsSet.TFLITE_BUILTINS_INT8
-    return tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
 
 
 def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:

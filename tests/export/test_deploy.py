@@ -12,6 +12,7 @@ import pytest
 from twinedge import TwinRegressor
 from twinedge.pack import read_pack
 from twinedge.run_folder import Run, load_run
+from twinedge.runtime.loading import load
 from twinedge.runtime.reference import evaluate
 from twinedge.training import pairs
 from twinedge_export import export
@@ -75,8 +76,6 @@ KINDS = {
 
 
 def test_every_format_is_written_and_predicts_like_the_model(run, tmp_path):
-    from twinedge.runtime.loading import load
-
     done = export(run, tmp_path / "out", anchors=8, select="xy", tolerance=0.05)
     record = done.record()["files"]
     assert {kind: entry["path"] for kind, entry in record.items()} == {
@@ -288,6 +287,7 @@ def test_without_enough_points_to_calibrate_on_there_are_no_intervals(done, run,
     assert read_pack((done.folder / "model.twin").read_bytes()).intervals is None
 
 
+@pytest.mark.slow
 def test_an_export_of_thousands_of_rows_does_a_bounded_number_of_multiply_adds(
     tmp_path, monkeypatch
 ):

@@ -244,24 +244,16 @@ def test_missing_names_may_be_filled_in_by_a_text_that_spells_missing():
     assert folded.encoding_.categories[0].levels == (*"abcde", "(missing)")
 
 
-def test_codes_may_be_encoded_again():
+def test_codes_may_be_encoded_again_and_rare_levels_share_an_input():
     twice = make_pipeline(OrdinalEncoder(), OneHotEncoder(sparse_output=False))
     folded = same_predictions(fitted(columns(StandardScaler(), twice)), measurements(60, 3)[0])
     assert [one and one.levels for one in folded.encoding_.categories] == [
         *(None, tuple("abcde")),
         *(None, ("1", "2", "4")),
     ]
-
-
-def test_rare_levels_share_an_input():
     encoder = OneHotEncoder(sparse_output=False, min_frequency=20)
-    folded = fold_pipeline(fitted(columns(StandardScaler(), encoder)))
-    category = folded.encoding_.categories[1]
+    category = fold_pipeline(fitted(columns(StandardScaler(), encoder))).encoding_.categories[1]
     assert (category.levels, category.others) == (("a", "b", "c"), ("d", "e"))
-
-
-def by_position(key):
-    return ColumnTransformer([("numbers", StandardScaler(), key)], remainder="drop")
 
 
 @pytest.mark.parametrize(
@@ -278,7 +270,7 @@ def by_position(key):
 )
 def test_columns_may_be_selected_in_any_way(key, found):
     X, _ = measurements(30, 1)
-    folded = same_predictions(fitted(by_position(key)), X)
+    folded = same_predictions(fitted(ColumnTransformer([("some", StandardScaler(), key)])), X)
     assert folded.feature_names_in_.tolist() == found
     np.testing.assert_array_equal(folded.predict(X[found]), folded.predict(X))
 
@@ -322,14 +314,6 @@ def test_a_constant_column_may_reach_the_twin_in_two_scales():
     )
     pipeline = make_pipeline(both, twin()).fit(X.assign(flow=5.0), y)
     same_predictions(pipeline, X.assign(flow=np.linspace(4, 7, 150)))
-
-
-def test_rows_may_have_weights():
-    X, y = measurements(150, 0)
-    transformer = columns(StandardScaler(), OrdinalEncoder())
-    pipeline = Pipeline([("prepare", transformer), ("twin", twin())])
-    pipeline.fit(X, y, twin__sample_weight=np.linspace(0.1, 3, 150))
-    same_predictions(pipeline, X)
 
 
 def test_arrays_have_numbered_columns(tmp_path):

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from twinedge.budget import Model
     from twinedge_export.fit_board import Attempt, Search
 
-_TOLD = ("verdict", "why", "anchors", "milliseconds_estimated")
 _SECONDS = {"quick": 20.0, "normal": 100.0, "thorough": 300.0}  # of a training, about
 _BITS = {"8": "int8", "16": "int16", "float16": "float16", "32": "float32"}
 
@@ -59,7 +58,7 @@ class _ShowFirst(options.Group):
 )
 @click.pass_context
 def budget(context: click.Context) -> None:
-    """Count memory against an ensemble of networks; judge boards.
+    """Count memory against an ensemble of networks; find boards.
 
     The word show may be left out; 'twinedge budget show --help' lists its options.
     """
@@ -103,7 +102,7 @@ def budget(context: click.Context) -> None:
     default=None,
     text="Whether the pack has intervals, as it has by default in export.",
 )
-@options.board("Judge this board only; may be repeated.", multiple=True)
+@options.board("Show this board only; may be repeated.", multiple=True)
 @options.value(
     "--flash", "BYTES", Whole(1), text="Find the largest models that take this many bytes."
 )
@@ -117,7 +116,7 @@ def show(
     as_json: bool,
     **numbers: Any,
 ) -> None:
-    """Count a twin and the ensemble it replaces, and judge boards.
+    """Count a twin and the ensemble it replaces; show which boards fit.
 
     A model that is described by numbers has the shape that train would make, unless you say
     otherwise. Sizes are in bytes. The word show may be left out. Instructions are those of one
@@ -170,33 +169,28 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
 
 
 def _print(result: dict[str, Any]) -> None:
-    from twinedge.budget.fits import describe_verdict
+    from twinedge.budget.fits import describe_core, describe_verdict
 
-    members, twins = result["members"], result["twins"]
-    shape = "-".join(map(str, result["hidden"]))
     print_text(
-        f"{plural(result['features'], 'feature')}, {shape} {result['activation']}, "
-        f"{result['weights']}, {'with' if result['intervals'] else 'without'} intervals, "
+        f"{plural(result['features'], 'feature')}, {_text(result['hidden'])} "
+        f"{result['activation']}, {result['weights']}, "
+        f"{'with' if result['intervals'] else 'without'} intervals, "
         f"{plural(result['multiply_adds'], 'multiply-add')} in a query",
         "",
     )
+    twins = f"{plural(result['twins'], 'twin')} with {plural(result['anchors'], 'anchor')}"
+    names = {"ann": plural(result["members"], "ordinary network"), "twin": twins}
     stored = result["bytes"]
-    rows = [
-        [f"{plural(members, 'ordinary network')}", result["ann_params"], "ann"],
-        [
-            f"{plural(twins, 'twin')} with {plural(result['anchors'], 'anchor')}",
-            result["twin_params"],
-            "twin",
-        ],
-    ]
     print_table(
         ("", "parameters", *stored),
         [
-            [name, str(count), *(_size(one[key]) for one in stored.values())]
-            for name, count, key in rows
+            [name, str(result[f"{key}_params"]), *(_text(one[key]) for one in stored.values())]
+            for key, name in names.items()
         ],
     )
     print_text("", *_remarks(result), "")
+    sizes = ("flash_bytes", "free_flash_bytes", "ram_bytes", "free_ram_bytes")
+    about = ("verdict", "why", "anchors", "milliseconds_estimated")
     print_table(
         (
             *("board", "core", "flash", "of", "RAM", "of"),
@@ -205,15 +199,13 @@ def _print(result: dict[str, Any]) -> None:
         [
             [
                 one["board"],
-                _core(one["core"], one["measured_on"]),
-                _size(one["flash_bytes"]),
-                _size(one["free_flash_bytes"]),
-                _size(one["ram_bytes"]),
-                _size(one["free_ram_bytes"]),
-                _either(one["instructions_estimated"]),
-                _size(one["instructions_worst"]) if one["instructions_estimated"] else "",
+                describe_core(one["core"], one["measured_on"]),
+                *(_text(one[size]) for size in sizes),
+                # One number if it was measured, otherwise a range.
+                "-".join(map(str, dict.fromkeys(one["instructions_estimated"] or ()))),
+                _text(one["instructions_worst"]) if one["instructions_estimated"] else "",
                 format_range(one["milliseconds_estimated"]),
-                describe_verdict(*(one[key] for key in _TOLD)),
+                describe_verdict(*(one[key] for key in about)),
             ]
             for one in result["boards"]
         ],
@@ -236,27 +228,16 @@ def _remarks(result: dict[str, Any]) -> list[str]:
             f"The file has {more} more bytes of ids and metadata, which boards do not need."
         )
     if "in_flash" in result:
-        room, *most = (_size(number) for number in result["in_flash"].values())
+        room, *most = (_text(number) for number in result["in_flash"].values())
         lines.append(
             "At most, all else equal, {} bytes hold: ordinary networks {}, anchors {}, features "
             "{}.".format(room, *most)
         )
     if not result["cores_measured"]:
-        lines.append("The runtime has not been measured on any core: no board can be judged.")
+        lines.append(
+            "The runtime has not been measured on any core: it is not known which boards fit."
+        )
     return lines
-
-
-def _core(core: str, measured_on: str | None) -> str:
-    return core if measured_on in (core, None) else f"{core} as {measured_on}"
-
-
-def _size(number: int | None) -> str:
-    return "-" if number is None else str(number)
-
-
-def _either(ends: list[int] | None) -> str:
-    """Write a range of whole numbers, or one number if it is known; empty for None."""
-    return "-".join(map(str, dict.fromkeys(ends or ())))
 
 
 @options.command("boards", "budget boards", "budget boards --json")
@@ -298,8 +279,8 @@ def list_boards(as_json: bool) -> None:
                 one["title"],
                 one["core"],
                 f"{one['clock_hz'] / 1e6:g}",
-                _size(one["free_flash_bytes"]),
-                _size(one["free_ram_bytes"]),
+                _text(one["free_flash_bytes"]),
+                _text(one["free_ram_bytes"]),
                 f"measured on {on}" if (on := one["measured_on"]) else "not measured",
                 one["source"],
             ]
@@ -459,7 +440,7 @@ def fit(
     }
     if as_json:
         frontier = [{**_record(one), "chosen": one is found.best} for one in found.frontier()]
-        print_json({**result, "tried": len(found.trials), "frontier": frontier})
+        print_json({**result, "tried": len(found.attempts), "frontier": frontier})
         return
     note(f"To try it out: twinedge firmware run --board {board} {path}", quiet=quiet)
     _print_frontier(found)
@@ -467,7 +448,7 @@ def fit(
     print_record(
         result
         | {
-            "hidden": "-".join(map(str, best.hidden)),
+            "hidden": _text(list(best.hidden)),
             "milliseconds_estimated": format_range(verdict.milliseconds) or None,
         }
     )
@@ -488,15 +469,14 @@ def _record(one: "Attempt") -> dict[str, Any]:
 
 def _shape(one: "Attempt") -> str:
     model = one.model
-    hidden = "-".join(map(str, model.hidden))
-    return f"twins {model.twins}, {hidden}, anchors {model.anchors}, {model.weights}"
+    shape = f"twins {model.twins}, {_text(list(model.hidden))}"
+    return f"{shape}, anchors {model.anchors}, {model.weights}"
 
 
 def _print_frontier(found: "Search") -> None:
-    chosen = found.best
     print_text(
-        f"Tried {len(found.trials)} models briefly. No smaller one is as good as any of these; the "
-        "chosen one (*)",
+        f"Tried {len(found.attempts)} models briefly. No smaller one is as good as any of these; "
+        "the chosen one (*)",
         "may be up to 1 % worse than the best, for more anchors or smaller weights.",
         "",
     )
@@ -504,13 +484,16 @@ def _print_frontier(found: "Search") -> None:
     print_table(
         ("", *columns),
         [
-            ["*" if trial is chosen else "", *map(_text, _record(trial).values())]
-            for trial in found.frontier()
+            ["*" if one is found.best else "", *map(_text, _record(one).values())]
+            for one in found.frontier()
         ],
     )
 
 
 def _text(value: Any) -> str:
+    """Write a value for a person: "-" for None, and widths of layers as 128-128."""
+    if value is None:
+        return "-"
     if isinstance(value, list):
         return "-".join(map(str, value))
     return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -125,16 +125,11 @@ def port_named(name: str) -> Port:
     InputError
         If there is none of that name.
     """
-    boards = all_ports()
-    if name not in boards:
-        known = owned_boards().get(name)
-        port = known and port_of(known)
-        if port is not None:
-            raise InputError(f"{name} is not a port: use {port.name}, with the same instructions")
-        raise InputError(
-            f"no board is called {name!r}{closest(name, boards)}: it is one of {', '.join(boards)}"
-        )
-    return boards[name]
+    target = target_named(name)
+    if target.owned is not None:
+        port = target.port.name
+        raise InputError(f"{name} is not a port: use {port}, with the same instructions")
+    return target.port
 
 
 def port_of(board: OwnedBoard) -> Port | None:

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -108,6 +108,7 @@ def _sections(link_map: str) -> Iterator[_Section]:
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 RUNNER = "runner"
 EVERYTHING = ("-DTWIN_INTERVALS=1",)  # for any pack; some boards have less by default
+_ALIGNED = 16  # bytes, of a pack in an image
 _TOO_LARGE = re.compile(r"overflowed by \d+ bytes|will not fit")
 _TROUBLE = re.compile(r"error:.*|undefined reference.*")
 
@@ -135,6 +136,11 @@ class Image:
     sizes: Sizes
     pack_bytes: int
     flags: tuple[str, ...]
+
+
+def join_packs(contents: Iterable[bytes]) -> bytes:
+    """Put packs one after the other, each aligned, as programs with several packs take them."""
+    return b"".join(one + bytes(-len(one) % _ALIGNED) for one in contents)
 
 
 def flags_for(pack: Pack) -> tuple[str, ...]:
@@ -221,31 +227,26 @@ class Builder:
         text, data = output.splitlines()[1].split()[:2]
         return int(text) + int(data)
 
-    def _runtime(self) -> list[Path]:
-        if self.single_file:
-            return [Path(write_amalgamation(self.folder).source.name)]
-        return sorted((firmware_folder() / "src").rglob("*.c"))
-
-    def _harness(self) -> list[Path]:
-        mine = [self.board.folder / source for source in self.board.sources]
-        return [self.board.folder.parent / "harness" / f"{self.program}.c", *mine]
-
     def _compile(self) -> None:
         if not self._runtime_objects:
             self._compile_runtime()
+        board = self.board
+        harness = board.folder.parent / "harness" / f"{self.program}.c"
+        sources = [harness, *(board.folder / source for source in board.sources)]
         # Keep loops of the harness from becoming library calls, which would count.
         plain = "-fno-tree-loop-distribute-patterns"
-        self._gcc("-c", *WARNINGS, plain, *map(str, self._harness()))
-        self._objects = [*self._runtime_objects, *self._objects_of(self._harness())]
+        self._gcc("-c", *WARNINGS, plain, *map(str, sources))
+        self._objects = [*self._runtime_objects, *self._objects_of(sources)]
 
     def _compile_runtime(self) -> None:
         self.board.check_tools()
         self.folder.mkdir(parents=True, exist_ok=True)
-        runtime = self._runtime()
+        runtime = sorted((firmware_folder() / "src").rglob("*.c"))
+        if self.single_file:
+            runtime = [Path(write_amalgamation(self.folder).source.name)]
         self._gcc("-c", *WARNINGS, *map(str, runtime))
         if self.board.runner:
-            words = self.board.command(self.board.runner)
-            self._run(*words, "-o", RUNNER)
+            self._run(*self.board.command(self.board.runner), "-o", RUNNER)
         self._runtime_objects.extend(self._objects_of(runtime))
 
     def _objects_of(self, sources: list[Path]) -> list[Path]:

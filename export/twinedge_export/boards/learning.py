@@ -12,7 +12,7 @@ from twinedge.runtime import reference
 from twinedge.runtime.adaptation import adapted, point_weights
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Points, scored
-from twinedge_export.boards.build import EVERYTHING, Builder, Image
+from twinedge_export.boards.build import EVERYTHING, Builder, Image, join_packs
 from twinedge_export.boards.run import (
     Output,
     instructions_of,
@@ -39,7 +39,6 @@ _WORDS = {
 }
 _CALLS = ("alone", "adapted", "raw")  # by twin_predict, and its two counterparts with a store
 _UPDATED = 1  # the round, of those from 0, before which a second pack replaces the first
-_ALIGNED = 16  # bytes, of a pack in an image
 
 
 class LearningRun(NamedTuple):
@@ -108,7 +107,7 @@ def run_points(
     rows = _rows(pack, x, y, queries, counts, updates=update is not None)
     if update is not None:
         packs[_UPDATED:] = [read_pack(update)] * (len(counts) - _UPDATED)
-        content += bytes(-len(content) % _ALIGNED) + update
+        content = join_packs([content, update])
     image = builder.image(content, rows)
     output = run_program(board, image, _WORDS, time_limit(_macs(pack, len(queries), counts)))
     each = zip(packs, counts, strict=True)

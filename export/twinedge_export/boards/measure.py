@@ -61,9 +61,11 @@ def measure_board(
     with TemporaryDirectory(prefix="twinedge-") as folder:
         packs = list(map(random_pack, stacks.MODELS))
         calls = stacks.measure_stacks(board, Path(folder), packs)
+    command = [board.compiler, "--version"]
+    version = subprocess.run(command, capture_output=True, text=True, check=True)
     return {
         "port": board.name,
-        "compiler": _version(board.compiler),
+        "compiler": version.stdout.splitlines()[0],
         "flags": " ".join(board.flags),
         "stacks": calls,
         "builds": builds,
@@ -156,11 +158,6 @@ def _reference(model: Model, measured: BoardRun) -> dict[str, Any]:
         "scratch_bytes": measured.answers.scratch,
         "instructions": measured.instructions_per_query,
     }
-
-
-def _version(compiler: str) -> str:
-    done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()[0]
 
 
 def checkout() -> Path | None:

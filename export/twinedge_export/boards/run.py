@@ -116,17 +116,6 @@ class Answers(NamedTuple):
     bounds: Array
 
 
-def run_image(board: Port, image: Image, seconds: float) -> Answers:
-    """Run an image on the board's emulator.
-
-    Raises
-    ------
-    InputError
-        If it fails, or does not end within ``seconds``.
-    """
-    return _read(run_program(board, image, _WORDS, seconds), board.counts_per_instruction)
-
-
 def run_program(board: Port, image: Image, words: dict[str, int], seconds: float) -> Output:
     """Run an image of any program, and collect what it prints.
 
@@ -281,7 +270,8 @@ def run_pack(builder: Builder, content: bytes, queries: Array, *, count: bool = 
     image = builder.image(content, queries)
     macs = multiply_adds(pack)
     seconds = time_limit((len(queries) + 1) * macs)
-    answers = run_image(builder.board, image, seconds)
+    output = run_program(builder.board, image, _WORDS, seconds)
+    answers = _read(output, builder.board.counts_per_instruction)
     if count and not builder.board.counts_per_instruction:
         answers.instructions[:] = count_query(builder, content, queries[:1], seconds)
     wrong = _wrong(pack, queries, answers)

@@ -15,13 +15,12 @@ from twinedge.errors import InputError
 from twinedge.pack import Pack, write_pack
 from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards.board import Port
-from twinedge_export.boards.build import Builder, TooLargeError, flags_for
+from twinedge_export.boards.build import Builder, TooLargeError, flags_for, join_packs
 from twinedge_export.boards.learning import WITH_STORE
 from twinedge_export.boards.run import anchor_queries, run_program, time_limit
 
 PROGRAM = "stacks"
 _WORDS = {"stacks": len(CALLS), "done": 0}  # what stacks.c prints, and how many numbers
-_ALIGNED = 16  # bytes, of a pack in an image
 # The stack depends on which functions run, not on how large a model is.
 _SHAPE = Model.of(3, (6, 5), 4, intervals=True)
 MODELS = (
@@ -73,10 +72,9 @@ def _alone(board: Port, folder: Path, pack: Pack) -> dict[str, int] | None:
 
 
 def _marks(builder: Builder, packs: list[Pack]) -> dict[str, int]:
-    contents = [write_pack(one, metadata=False) for one in packs]
-    padded = b"".join(one + bytes(-len(one) % _ALIGNED) for one in contents)
+    content = join_packs(write_pack(one, metadata=False) for one in packs)
     queries = np.concatenate([anchor_queries(one, 1)[0] for one in packs])
-    image = builder.image(padded, queries)
+    image = builder.image(content, queries)
     output = run_program(builder.board, image, _WORDS, time_limit(0))
     most = np.array(output["stacks"]).max(axis=0)
     return dict(zip(CALLS, most.tolist(), strict=True))

@@ -19,12 +19,11 @@ from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin, writ
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import CURVE_LENGTH
 from twinedge.runtime.reference import silu_curve
-from twinedge_export.boards.build import Builder, TooLargeError
+from twinedge_export.boards.build import Builder, TooLargeError, join_packs
 from twinedge_export.boards.run import instructions_of, multiply_adds, run_program, time_limit
 
 PROGRAM = "worst"
 _WORDS = {"empty": 1, "counted": 1, "done": 0}  # what worst.c prints, and how many numbers
-_ALIGNED = 16  # bytes, of a pack in an image
 _LARGEST, _MOST_TARGET = 32767, 2**30 - 1
 _ROOM = 2**31 - 1  # sum of magnitudes in a layer
 
@@ -200,12 +199,11 @@ def count_packs(builder: Builder, packs: Sequence[tuple[Pack, Array]]) -> list[f
     InputError
         If a pack is refused, or a tool is missing.
     """
-    contents = [write_pack(pack, metadata=False) for pack, _ in packs]
-    padded = b"".join(one + bytes(-len(one) % _ALIGNED) for one in contents)
+    content = join_packs(write_pack(pack, metadata=False) for pack, _ in packs)
     queries = np.concatenate([x for _, x in packs])
     board = builder.board
     try:
-        image = builder.image(padded, queries)
+        image = builder.image(content, queries)
     except TooLargeError:
         if len(packs) == 1:
             return [np.nan]
