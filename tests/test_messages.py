@@ -58,7 +58,7 @@ def test_no_error_spells_a_parameter_as_python_in_its_text():
     assert found == []
 
 
-def test_an_error_says_what_it_advises():
+def test_an_error_names_what_it_advises():
     error = ParameterError("t.csv: column 'b' never changes: ", dropping(["b", "air temp"]), ".")
     assert isinstance(error, InputError)
     assert str(error) == "t.csv: column 'b' never changes: drop=['b', 'air temp']."
@@ -67,7 +67,7 @@ def test_an_error_says_what_it_advises():
     assert spelled == "t.csv: column 'b' never changes: --drop b --drop 'air temp'."
 
 
-def test_parts_of_an_error_can_be_said_again():
+def test_parts_of_an_error_can_be_used_again():
     first = ParameterError("changed; say ", Parameter("overwrite", True))
     for error in (first, InputError("no room")):
         again = ParameterError(*error.parts, "; then ", Parameter("resume", True))

@@ -76,14 +76,14 @@ def test_anchors_export_and_report_recommend_the_same(cli, tiny_run, tmp_path):
 
 
 def test_the_former_name_of_the_fewest_is_taken_with_a_remark(cli, tiny_run, tmp_path):
-    said = "for the number of anchors, 'auto' is called 'fewest' now\n"
+    remark = "for the number of anchors, 'auto' is called 'fewest' now\n"
     quick = ("--seed", 3, "--json")
     new = cli("export", tiny_run, "--anchors", "fewest", *quick, "--formats", "twin").json
     old = cli("export", tiny_run, "--anchors", "auto", *quick, "--formats", "twin")
-    assert (old.code, old.err) == (0, said)
+    assert (old.code, old.err) == (0, remark)
     assert (old.json["anchors"], old.json["anchors_asked"]) == (new["anchors"], "fewest")
     report = ("report", tiny_run, "--quick", "--format", "md", "--anchors", "auto", *quick)
-    assert cli(*report).err.endswith(said)
+    assert cli(*report).err.endswith(remark)
     assert "export" in (text := (tmp_path / "report.md").read_text(encoding="utf-8"))
     assert "--anchors fewest" in text
     for command in ("export", "report"):
@@ -94,24 +94,24 @@ def test_a_number_that_twins_cannot_share_is_answered_with_the_nearest(
     refused, four_twins, tiny_run, tmp_path
 ):
     replace(load_run(tiny_run), model=four_twins).save(tmp_path / "four")
-    for asked, near in {29: 28, 30: 32, 31: 32, 33: 32, 1: 4, 2: 4, 59: 60}.items():
-        says = [f"{asked} cannot be shared evenly by 4 twins; {near} can"]
-        refused("export", "four", "--anchors", asked, "--formats", "twin", says=says)
+    for number, near in {29: 28, 30: 32, 31: 32, 33: 32, 1: 4, 2: 4, 59: 60}.items():
+        says = [f"{number} cannot be shared evenly by 4 twins; {near} can"]
+        refused("export", "four", "--anchors", number, "--formats", "twin", says=says)
 
 
 def test_more_anchors_than_points_are_all_of_them(cli, tiny_run, tmp_path):
-    said = "anchors were asked for, but there are only 80 training points: all of them are used\n"
+    remark = "anchors were asked for, but there are only 80 training points: all of them are used\n"
     shown = cli("anchors", tiny_run, "--counts", "4,81,99", "--methods", "xy", "--json")
-    assert shown.err == f"81 {said}99 {said}"
+    assert shown.err == f"81 {remark}99 {remark}"
     assert [point["k"] for point in shown.json["points"]] == [4, 80]
     assert shown.json["more_than_there_are"] == [81, 99]
     for command in (("export", "--formats", "twin"), ("report", "--quick", "--format", "csv")):
         name, *options = command
         answer = cli(name, tiny_run, "--anchors", "200", *options, "--json")
-        assert answer.err == f"200 {said}"
+        assert answer.err == f"200 {remark}"
         found = answer.json
         assert (found["anchors"], found["anchors_asked"]) == (80, 200)
-        assert found["remarks"] == [f"200 {said}".rstrip()]
+        assert found["remarks"] == [f"200 {remark}".rstrip()]
 
 
 def test_a_person_reads_a_table_and_a_plot(cli, tiny_run):
@@ -224,7 +224,7 @@ def test_a_model_of_neighbors_is_measured_without_those_that_average_all(
         refused("anchors", "near", "--methods", method, says=[method, "trained on neighbors"])
 
 
-def test_without_matplotlib_the_line_says_how_to_get_it(cli, refused, tiny_run, monkeypatch):
+def test_without_matplotlib_the_line_names_the_extra(cli, refused, tiny_run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     says = ["matplotlib", "pip install 'twinedge[report]'"]
     refused("anchors", tiny_run, "--plot", "plot.svg", says=says)

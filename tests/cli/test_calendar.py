@@ -69,12 +69,12 @@ def test_every_notation_gives_the_same_predictions(cli, home, model, tmp_path):
     (tmp_path / "day.csv").write_text(table_of("day", 12))  # which alone would not decide
     (tmp_path / "iso.csv").write_text(table_of("iso", 12))
     (tmp_path / "seconds.csv").write_text(table_of("seconds", 12))
-    said = [
+    found = [
         cli("predict", home / model, f"{form}.csv", "--json", "--quiet").json
         for form in ("day", "iso", "seconds")
     ]
-    assert said[0]["prediction"] == said[1]["prediction"] == said[2]["prediction"]
-    assert said[0]["outside"] == [[]] * 12
+    assert found[0]["prediction"] == found[1]["prediction"] == found[2]["prediction"]
+    assert found[0]["outside"] == [[]] * 12
 
 
 def test_a_table_of_the_same_form_is_evaluated_calibrated_and_learnt(cli, home):
@@ -90,26 +90,26 @@ def test_a_table_of_the_same_form_is_evaluated_calibrated_and_learnt(cli, home):
 
 def test_the_time_column_may_be_the_calendar(cli, home):
     pack = home / "out" / "model.twin"
-    said = cli("evaluate", pack, home / "day.csv", "--time", "when", "--json", "--quiet").json
-    assert said["rows"] == ROWS
+    found = cli("evaluate", pack, home / "day.csv", "--time", "when", "--json", "--quiet").json
+    assert found["rows"] == ROWS
 
 
-def test_inspect_tells_what_a_calendar_is(cli, home):
+def test_inspect_describes_a_calendar(cli, home):
     lines = cli("inspect", home / "out" / "model.twin").out.splitlines()
     (line,) = [one for one in lines if "a calendar" in one]
     assert line.split()[:2] == ["when", "6"]
     assert "trained on 2024-01-01T00:00:00Z to 2024-02-" in line
 
 
-def test_a_remark_says_what_became_of_the_times(tmp_path):
+def test_a_remark_describes_what_became_of_the_times(tmp_path):
     (tmp_path / "t.csv").write_text(table_of("iso"))
-    said = []
+    found = []
     table = tmp_path / "t.csv"
-    twinedge.fit_csv(table, target="power", calendar="when", say=said.append, **TINY)
-    (remark,) = [one for one in said if "calendar" in one]
+    twinedge.fit_csv(table, target="power", calendar="when", say=found.append, **TINY)
+    (remark,) = [one for one in found if "calendar" in one]
     words = "t.csv: column 'when' is a calendar: hour, weekday and season of its times, in UTC"
     assert remark.endswith(words)
-    assert not any("'when'" in one for one in said if one != remark)  # nothing looks wrong with it
+    assert not any("'when'" in one for one in found if one != remark)  # nothing looks wrong with it
 
 
 def test_hours_of_new_year_are_not_too_fine_for_a_device(tmp_path):

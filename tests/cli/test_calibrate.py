@@ -23,10 +23,10 @@ def fresh(curve, tmp_path):
 
 def test_intervals_follow_the_rows_and_predictions_stay(cli, pack, fresh):
     before = read_pack(pack.read_bytes())
-    said = cli("calibrate", pack, fresh, "--json").json
+    found = cli("calibrate", pack, fresh, "--json").json
     after = read_pack(pack.read_bytes())
-    assert said["rows"] == after.intervals.rows == 40
-    assert said["coverages"] == [0.5, 0.8, 0.9, 0.95]
+    assert found["rows"] == after.intervals.rows == 40
+    assert found["coverages"] == [0.5, 0.8, 0.9, 0.95]
     assert after.intervals.typical > 2 * before.intervals.typical
     np.testing.assert_array_equal(after.twins[0].output, before.twins[0].output)
     np.testing.assert_array_equal(after.targets, before.targets)

@@ -92,8 +92,8 @@ def test_runs_and_packs_are_evaluated_on_it(cli, stones, stones_run, pack):
 
 
 def test_a_pack_adapts_to_it(cli, stones, pack):
-    said = cli("adapt", pack, stones, "--store", "site.store", "--json").json
-    assert (said["learnt"], said["points"]) == (120, 120)
+    found = cli("adapt", pack, stones, "--store", "site.store", "--json").json
+    assert (found["learnt"], found["points"]) == (120, 120)
     before = cli("predict", pack, stones).out
     assert cli("predict", pack, stones, "--store", "site.store").out != before
 
@@ -101,9 +101,9 @@ def test_a_pack_adapts_to_it(cli, stones, pack):
 def test_a_pack_is_calibrated_with_it_and_keeps_its_columns(cli, stones, pack, tmp_path):
     shutil.copy(pack, tmp_path / "model.twin")
     assert cli("calibrate", "model.twin", stones, "-o", "new.twin").code == 0
-    ours, theirs = (cli("predict", one, stones).predictions[1] for one in ("new.twin", pack))
-    np.testing.assert_array_equal(ours[:, 0], theirs[:, 0])
-    assert (ours != theirs).any()
+    after, before = (cli("predict", one, stones).predictions[1] for one in ("new.twin", pack))
+    np.testing.assert_array_equal(after[:, 0], before[:, 0])
+    assert (after != before).any()
 
 
 def test_inspect_shows_columns_with_their_levels(cli, pack):
@@ -136,8 +136,8 @@ def test_a_board_is_fitted_with_it(cli, stones, tmp_path):
 
 @pytest.mark.slow
 def test_a_board_evaluates_it_to_the_bit(cli, stones, pack):
-    said = cli("firmware", "run", "--board", "mps2-an386", pack, stones, "--json").json
-    assert (said["queries"], said["bit_exact"]) == (120, True)
+    found = cli("firmware", "run", "--board", "mps2-an386", pack, stones, "--json").json
+    assert (found["queries"], found["bit_exact"]) == (120, True)
 
 
 BAD = {

@@ -82,6 +82,7 @@ def test_its_networks_are_reused_by_a_training(cli, short, monkeypatch, tmp_path
     assert not (tmp_path / "run.checkpoint").exists()
 
 
+@pytest.mark.slow
 def test_noise_is_named(cli, short, tmp_path):
     rng = np.random.default_rng(0)
     write(tmp_path / "noise.csv", rng.normal(size=(300, 3)), rng.normal(size=300))
@@ -94,6 +95,7 @@ def test_noise_is_named(cli, short, tmp_path):
     assert answer.json["rows"] == 210
 
 
+@pytest.mark.slow
 def test_steps_are_for_trees(cli, short, tmp_path):
     """Trees that fit are named before a linear model, which also does better than the twin."""
     rng = np.random.default_rng(0)
@@ -116,6 +118,7 @@ def test_a_copy_of_the_target_is_called_a_leak_not_a_good_model(cli, short, tmp_
     assert "column 'c'" in answer.err
 
 
+@pytest.mark.slow
 def test_whole_groups_are_held_out(cli, short, tmp_path):
     """What rows of a group have in common cannot be known of an unseen one."""
     rng = np.random.default_rng(0)
@@ -169,6 +172,7 @@ def test_the_papers_sets_get_the_advice_that_a_default_training_confirms(cli, da
     assert small is None or answer["best_of_a_packs_size"] == small
 
 
+@pytest.mark.slow
 def test_test_rows_change_nothing(cli, short, tmp_path):
     from twinedge.data import split_rows
 

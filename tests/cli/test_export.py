@@ -140,7 +140,7 @@ def test_the_anchors_may_be_named_in_a_file(cli, folder):
     assert answer.json["anchors"] == 3
 
 
-def test_with_no_run_the_line_says_what_to_type(refused, tmp_path):
+def test_with_no_run_the_line_shows_what_to_type(refused, tmp_path):
     says = ["no run in runs/", "'twinedge train DATA.csv --target COLUMN'", "'twinedge export RUN'"]
     refused("export", says=says)
     (tmp_path / "runs" / "notes").mkdir(parents=True)

@@ -82,38 +82,38 @@ def test_every_board_of_the_budget_is_played_by_one_of_its_core(cli):
         target = target_named(name)
         assert target.port.name == port
         assert target.port.core == owned[name].core.same_as
-        told = None
+        words = None
         if port != name and name != "microbit-v1":  # which QEMU calls microbit
-            told = f"{port} ({target.port.core}), as {name} has no emulator here"
-        assert target.emulated == told
+            words = f"{port} ({target.port.core}), as {name} has no emulator here"
+        assert target.emulated == words
     listed = cli("firmware", "boards", "--json").json["boards"]
     plays = {name: one["board"] for one in listed for name in one["plays"]}
     assert plays == {name: port for name, port in STANDS_IN.items() if name != port}
 
 
 @pytest.mark.parametrize("name", WITHOUT)
-def test_a_core_without_an_emulator_is_told_with_the_boards_that_have_one(refused, files, name):
+def test_a_core_without_an_emulator_is_refused_with_the_boards_that_have_one(refused, files, name):
     says = (f"{name}: there is no emulator", WITHOUT[name], "pico, pico2", "mps2-an386")
     refused("firmware", "run", "-b", name, "model.twin", says=says)
 
 
-def test_a_board_runs_on_the_emulator_of_its_core_and_says_so(cli, files):
+def test_a_board_runs_on_the_emulator_of_its_core_with_a_remark(cli, files):
     name, core = "pico", "cortex-m0"
     answer = cli("firmware", "run", "-b", name, "model.twin", "data.csv", "--json")
-    told = f"{STANDS_IN[name]} ({core}), as {name} has no emulator here"
-    assert (answer.code, answer.err) == (0, f"Emulated on {told}\n")
+    words = f"{STANDS_IN[name]} ({core}), as {name} has no emulator here"
+    assert (answer.code, answer.err) == (0, f"Emulated on {words}\n")
     found = answer.json
-    assert (found["board"], found["port"], found["emulated"]) == (name, STANDS_IN[name], told)
+    assert (found["board"], found["port"], found["emulated"]) == (name, STANDS_IN[name], words)
     assert (found["core"], found["queries"], found["bit_exact"]) == (core, 5, True)
 
 
-def test_an_image_for_another_board_is_told(cli, files):
+def test_an_image_for_another_board_has_a_remark(cli, files):
     answer = cli("firmware", "build", "-b", "pico", "model.twin", "-o", "it.elf", "--json")
     assert (answer.json["board"], answer.json["port"]) == ("pico", "microbit")
     assert answer.err.startswith("Built for microbit (cortex-m0), as pico has no emulator here;")
 
 
-def test_limits_are_those_of_the_board_that_was_asked_for(refused, tmp_path):
+def test_limits_are_those_of_the_board_that_was_requested(refused, tmp_path):
     # An Uno has room for it; a Leonardo, whose boot loader is larger, does not.
     pack = random_pack(Model.of(8, (128, 128), 32))
     (tmp_path / "model.twin").write_bytes(write_pack(pack))
@@ -156,6 +156,7 @@ def test_build_writes_an_image(cli, files, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"model.twin", "data.csv", "it.elf"}
 
 
+@pytest.mark.slow
 def test_all_of_the_runtime_has_intervals_even_on_an_avr(cli, tmp_path):
     model = Model.of(2, (8, 6), 4, intervals=True)
     (tmp_path / "model.twin").write_bytes(write_pack(random_pack(model)))

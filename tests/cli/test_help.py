@@ -34,7 +34,7 @@ def test_a_group_shows_its_help_with_a_line_for_each_command(cli, group):
     assert "..." not in answer.out.split("Commands:")[1]
 
 
-def test_the_help_tells_how_to_begin_and_how_it_ends(cli):
+def test_the_help_shows_how_to_begin_and_how_it_ends(cli):
     answer = cli("--help")
     assert "Exit codes: 0 done, 1 an image for a board differs, 2 bad input, 130" in answer.out
     assert "  Start with: twinedge train DATA.csv --target COLUMN\n" in answer.out

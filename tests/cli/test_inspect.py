@@ -3,8 +3,6 @@
 import re
 import runpy
 import struct
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,22 +98,7 @@ def test_json_has_everything(cli, pack_file):
     assert report["metadata"] == {"name": "odd-silu"}
 
 
-def test_a_device_can_look_into_a_pack(pack_file, tmp_path):
-    pack_file()
-    code = """if True:
-        import sys
-        from twinedge.cli import main
-        try:
-            main(["inspect", "model.twin", "--json"])
-        except SystemExit:
-            print(sorted({"tensorflow", "keras", "sklearn", "scipy", "rich"} & set(sys.modules)))
-    """
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_neighbors_and_uneven_twins_are_told(cli, pack_file):
+def test_neighbors_and_uneven_twins_are_shown(cli, pack_file):
     pack_file("near-four")
     record = cli("inspect", "model.twin").out.partition("\n\n")[0]
     assert "anchors       40 (of each twin: 17, 1, 12, 10)\n" in record

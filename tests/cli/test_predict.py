@@ -62,12 +62,12 @@ def test_what_is_outside_or_missing_is_named(cli, tiny_run, tmp_path):
     trained.model.fill_values_ = np.array([0.25, np.nan, -20.0])
     trained.save(tmp_path / "run")
     (tmp_path / "odd.csv").write_text("angle,offset,idle\n0.5,2,-20\n7,2,-500\n,2,\n")
-    said = cli("predict", "run", "odd.csv", "--json", "--quiet").json
-    assert said["outside"] == [[], ["angle", "idle"], []]
-    assert said["missing"] == [[], [], ["angle", "idle"]]
+    found = cli("predict", "run", "odd.csv", "--json", "--quiet").json
+    assert found["outside"] == [[], ["angle", "idle"], []]
+    assert found["missing"] == [[], [], ["angle", "idle"]]
     (tmp_path / "full.csv").write_text("angle,offset,idle\n0.25,2,-20\n")
     full = cli("predict", "run", "full.csv", "--json", "--quiet").json
-    assert said["prediction"][2] == pytest.approx(full["prediction"][0])
+    assert found["prediction"][2] == pytest.approx(full["prediction"][0])
     lines = cli("predict", "run", "odd.csv", "--quiet").out.splitlines()
     assert lines[0].endswith(",missing")
     assert ",angle|idle," in lines[2]

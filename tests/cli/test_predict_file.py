@@ -93,7 +93,7 @@ def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, co
     options = [] if coverage is None else ["--coverage", coverage]
     answer = cli("predict", calibrated, curve_csv, "--json", "--backend", backend, *options)
     assert (answer.code, answer.err) == (0, "")
-    said = load(calibrated).predict_all(curve[0], coverage)
+    expected = load(calibrated).predict_all(curve[0], coverage)
     assert list(answer.json) == [
         "file",
         "target",
@@ -104,9 +104,9 @@ def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, co
     ]
     assert answer.json["coverage"] == (coverage or 0.9)
     assert answer.json["rows"] == 120
-    np.testing.assert_array_equal(answer.json["prediction"], said.mean)
+    np.testing.assert_array_equal(answer.json["prediction"], expected.mean)
     for name in ("spread", "scale", "low", "high"):
-        np.testing.assert_array_equal(answer.json[name], getattr(said, name))
+        np.testing.assert_array_equal(answer.json[name], getattr(expected, name))
     assert answer.json["missing"] == answer.json["outside"] == [[]] * 120
 
 
@@ -144,7 +144,7 @@ def test_what_may_not_be_missing_is_refused_with_its_place(refused, calibrated, 
     refused("predict", pack, "other.csv", says=["other.csv", "row 2", "'offset'"])
 
 
-def test_without_ninety_percent_the_highest_below_is_taken_and_told(
+def test_without_ninety_percent_the_highest_below_is_used_with_a_remark(
     cli, refused, calibrated, curve_csv, tmp_path
 ):
     pack = read_pack(calibrated.read_bytes())
@@ -159,7 +159,7 @@ def test_without_ninety_percent_the_highest_below_is_taken_and_told(
     refused("predict", "few.twin", curve_csv, "--coverage", "0.9", says=more)
 
 
-def test_other_neighbors_than_it_was_calibrated_for_are_told(cli, calibrated, curve_csv):
+def test_other_neighbors_than_it_was_calibrated_for_are_remarked(cli, calibrated, curve_csv):
     answer = cli("predict", calibrated, curve_csv, "--neighbors", "2")
     assert answer.err == "low and high were calibrated for different anchors\n"
     assert answer.out.startswith(HEADER)

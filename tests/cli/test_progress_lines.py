@@ -21,7 +21,7 @@ def often(monkeypatch):
 
 
 def progress_of(answer):
-    """Stages and percentages of the lines, which must be all that was said but for remarks."""
+    """Stages and percentages of the lines, which must be all that was printed but for remarks."""
     found = [LINE.fullmatch(line) for line in answer.err.splitlines() if "% done" in line]
     assert all(found), answer.err
     return [one[1] for one in found], [int(one[2]) for one in found]

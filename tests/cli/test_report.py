@@ -65,7 +65,7 @@ def test_text_sheet_and_figures(cli, tiny_run, tmp_path):
     assert {row["quantity"] for row in scores} == {"covered", "mean width", "interval score"}
 
 
-def test_without_measurements_it_says_so(cli, tiny_run, tmp_path):
+def test_without_measurements_there_is_no_verdict_on_boards(cli, tiny_run, tmp_path):
     from twinedge.budget import write_firmware
 
     write_firmware({}, tmp_path / "none.json")
@@ -104,7 +104,7 @@ def test_a_run_without_validation_points(refused, tiny_run, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["jinja2", "matplotlib"])
-def test_without_its_libraries_the_line_says_how_to_get_them(refused, tiny_run, monkeypatch, name):
+def test_without_its_libraries_the_line_names_the_extra(refused, tiny_run, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     refused("report", tiny_run, says=[name, "pip install 'twinedge[report]'"])
 
@@ -121,15 +121,18 @@ def measured(tiny_run, tmp_path):
     return path
 
 
-def test_a_pack_alone_is_judged_as_evaluate_does(cli, tiny_run, measured, tmp_path):
+def test_a_pack_alone_is_scored_as_evaluate_does(cli, tiny_run, measured, tmp_path):
     options = ("--anchors", "8", "--select", "xy")  # as chosen by --quick
     assert cli("export", tiny_run, *options, "--formats", "twin").code == 0
     answer = cli("report", "out/model.twin", "--data", "measured.csv", "--json")
     assert (answer.code, answer.err) == (0, "")
-    told = cli("evaluate", "out/model.twin", "measured.csv", "--json").json
+    scores = cli("evaluate", "out/model.twin", "measured.csv", "--json").json
     found = answer.json
-    assert (found["rmse"], found["r2"]) == (pytest.approx(told["rmse"]), pytest.approx(told["r2"]))
-    assert found["intervals"] == told["intervals"]
+    assert (found["rmse"], found["r2"]) == (
+        pytest.approx(scores["rmse"]),
+        pytest.approx(scores["r2"]),
+    )
+    assert found["intervals"] == scores["intervals"]
     assert (found["judged_on"], found["rows"]) == ("measured.csv", 20)
     text = (tmp_path / "report.html").read_text("utf-8")
     assert "twinedge evaluate out/model.twin measured.csv" in text
@@ -170,7 +173,7 @@ def test_without_trying(cli, tiny_run, tmp_path):
     assert 'id="trial"' not in text
 
 
-def test_packs_that_cannot_be_judged(refused, cli, tiny_run, stones_export, measured, tmp_path):
+def test_packs_that_cannot_be_scored(refused, cli, tiny_run, stones_export, measured, tmp_path):
     pack = stones_export / "model.twin"
     refused("report", pack, says=["model.twin is a pack", "--data"])
     refused("report", pack, "--data", "none.csv", says=["none.csv", "no such file"])

@@ -1,4 +1,4 @@
-"""What looks wrong in a table is said before training, and codes can be read as missing."""
+"""What looks wrong in a table is remarked before training, and codes can be read as missing."""
 
 import numpy as np
 import pytest
@@ -64,19 +64,19 @@ def test_what_the_remarks_recommend_puts_it_right(cli, bad_cells, refused, loud,
     assert answer.json["rows"] == N - 1
     assert load_run(tmp_path / "run").source["missing"] == ["99999", "-9999", "1000000"]
 
-    # The run predicts the same for a code as for an empty cell, if it is told.
+    # The run predicts the same for a code as for an empty cell, if it is named.
     (tmp_path / "code.csv").write_text("a,b,y\n-9999.0,1,2\n20,2,3\n")
     (tmp_path / "empty.csv").write_text("a,b,y\n,1,2\n20,2,3\n")
     for command in ("predict", "evaluate"):
-        asked = cli(command, "run", "code.csv", "--missing", "-9999")
+        coded = cli(command, "run", "code.csv", "--missing", "-9999")
         empty = cli(command, "run", "empty.csv")
-        assert (asked.code, asked.out) == (0, empty.out)
-        assert asked.err == empty.err.replace("empty.csv", "code.csv")
+        assert (coded.code, coded.out) == (0, empty.out)
+        assert coded.err == empty.err.replace("empty.csv", "code.csv")
     assert cli("predict", "run", "code.csv").out != cli("predict", "run", "empty.csv").out
 
 
 @pytest.mark.parametrize("command", ["calibrate", "adapt"])
-def test_packs_are_told_the_same_way(refused, pack, tmp_path, command):
+def test_packs_read_codes_in_the_same_way(refused, pack, tmp_path, command):
     (tmp_path / "t.csv").write_text("angle,offset,idle,level\n0,5,unknown,50\n")
     given = (command, pack, "t.csv", "-o", "new.twin")
     refused(*given, says=["row 2, column 'idle': 'unknown' is not a number"])

@@ -63,7 +63,7 @@ def test_the_run_knows_the_rows_of_each_file(joined, tables):
         assert [level[file][number - 2] for file, number in run.rows[part].tolist()] == y.tolist()
 
 
-def test_one_remark_says_what_becomes_of_rows_without_a_group(joined, tables):
+def test_one_remark_describes_what_becomes_of_rows_without_a_group(joined, tables):
     notes = [line for line in joined[2].splitlines() if "% done" not in line]
     assert notes == [
         f"{tables[0]}: no column 'device' for the groups: each of its rows is a group of its own",

@@ -50,42 +50,42 @@ def test_the_past_is_trained_on_and_the_future_tested(trained, curve):
 
 
 def test_the_run_records_column_and_ranges(trained):
-    folder, said, _ = trained
+    folder, report, _ = trained
     record = json.loads((folder / "run.json").read_text())
     source = record["source"]
-    assert source["time"] == said["time"] == "at"
+    assert source["time"] == report["time"] == "at"
     assert source["time_notation"] == {"day_first": None, "unit": None}
     ranges = source["time_ranges"]
     assert list(ranges) == ["train", "validation", "test"]
     assert ranges["train"][0] == "2024-01-01T00:00:00Z"
     flat = [end for part in ranges.values() for end in part]
     assert flat == sorted(flat)
-    assert said["time_ranges"] == ranges
+    assert report["time_ranges"] == ranges
 
 
 def test_the_naive_forecast_is_beside_the_other_models(trained, curve):
-    _, said, _ = trained
+    _, report, _ = trained
     y = curve[1]
     first = len(y) - len(y) // 5
     expected = np.sqrt(np.mean((y[first - 1 : -1] - y[first:]) ** 2))
-    np.testing.assert_allclose(said["rmse_naive"], expected)
-    assert said["beats_naive"] == (said["rmse_test"] < expected)
+    np.testing.assert_allclose(report["rmse_naive"], expected)
+    assert report["beats_naive"] == (report["rmse_test"] < expected)
 
 
 def test_errors_are_given_block_by_block(trained):
-    _, said, _ = trained
-    blocks = said["by_time"]
+    _, report, _ = trained
+    blocks = report["by_time"]
     assert len(blocks) == 5
     mean = sum(one["rows"] * one["rmse"] ** 2 for one in blocks) / sum(
         one["rows"] for one in blocks
     )
-    np.testing.assert_allclose(np.sqrt(mean), said["rmse_test"])
-    assert [blocks[0]["from"], blocks[-1]["until"]] == said["time_ranges"]["test"]
+    np.testing.assert_allclose(np.sqrt(mean), report["rmse_test"])
+    assert [blocks[0]["from"], blocks[-1]["until"]] == report["time_ranges"]["test"]
 
 
-def test_remarks_say_where_time_divides_the_rows(trained):
-    _, said, err = trained
-    ends = [part[1] for part in said["time_ranges"].values()]
+def test_remarks_describe_where_time_divides_the_rows(trained):
+    _, report, err = trained
+    ends = [part[1] for part in report["time_ranges"].values()]
     assert f"84 to train until {ends[0]}, 12 to validate until {ends[1]}, 24 to test until" in err
     assert "rows in another order: they are sorted by time" in err
 

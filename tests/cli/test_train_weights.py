@@ -11,7 +11,9 @@ from twinedge.run_folder import load_run
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
 OFFSET = 100.0
+CHOSEN = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03}
 QUICK = ["--hidden", 8, "--steps", 300, "--seed", 0]
+QUICK += [word for name, one in CHOSEN.items() for word in (f"--{name.replace('_', '-')}", one)]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def trained(done, table, tmp_path_factory):
     return folder, answer.json, answer.err
 
 
-def test_the_run_says_which_column_it_was(trained):
+def test_the_run_names_the_column(trained):
     folder, report, remarks = trained
     assert report["weight"] == "weight"
     assert report["rows"] == 360
@@ -92,9 +94,8 @@ def test_so_is_the_coverage_of_intervals(trained):
 
 
 def test_python_trains_the_same_model(trained, table):
-    run = twinedge.fit_csv(
-        table, target="level", weight="weight", hidden=8, steps=300, random_state=0
-    )
+    options = {"hidden": 8, "steps": 300, "random_state": 0, **CHOSEN}
+    run = twinedge.fit_csv(table, target="level", weight="weight", **options)
     assert np.array_equal(run.model.weights_, load_run(trained[0]).model.weights_)
     assert run.scores["rmse_test"] == trained[1]["rmse_test"]
 
@@ -114,9 +115,9 @@ def test_without_weights_rivals_are_those_of_before(curve):
         )
         for one in [(None, None), (np.ones(80), np.ones(20))]
     )
-    said = y[test] + 0.1
-    assert standing_beside(rivals, y[test], said) == standing_beside(
-        rivals, y[test], said, weights=np.ones(20)
+    predicted = y[test] + 0.1
+    assert standing_beside(rivals, y[test], predicted) == standing_beside(
+        rivals, y[test], predicted, weights=np.ones(20)
     )
     assert list(weighed) == list(rivals)
     for name, one in rivals.items():

@@ -1,4 +1,4 @@
-"""Values of options: what is taken, and what is said about the rest."""
+"""Values of options: what is accepted, and how the rest is refused."""
 
 import click
 import pytest

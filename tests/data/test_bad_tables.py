@@ -118,7 +118,7 @@ def test_a_column_without_values_is_refused_where_they_are_filled_in(write, comp
     assert "t.csv: column 'b' has no value in any training row; leave it out with drop" in message
 
 
-def test_missing_targets_are_not_said_to_be_imputable(write, complaint):
+def test_missing_targets_are_not_imputable(write, complaint):
     assert "impute" not in complaint(read_table, write("a,y\n1,2\n3,\n"), target="y")
 
 

@@ -62,11 +62,11 @@ HEADER = "the comment above the first row is its header"
         ("## a b y\n1 2 3\n4 5 6.5\n7 9 9\n", [HEADER]),
     ],
 )
-def test_a_comment_that_fits_the_rows_below_is_their_header(write, text, said):
+def test_a_comment_that_fits_the_rows_below_is_their_header(write, text, expected):
     path = write(text)
     table = read_table(path, target="y")
     assert np.column_stack([table.X, table.y]).tolist() == VALUES
-    assert (table.feature_names, remarks(table)) == (("a", "b"), said)
+    assert (table.feature_names, remarks(table)) == (("a", "b"), expected)
     assert read_features(path, ("b", "a"))[0].tolist() == [[2, 1], [5, 4], [9, 7]]
 
 

@@ -48,7 +48,7 @@ def test_the_delimiter_is_found(head, delimiter):
         (["1", "2", "a"], ["1"], False),
     ],
 )
-def test_a_header_is_told_from_data(first, second, header):
+def test_a_header_is_distinguished_from_data(first, second, header):
     assert names_columns(first, second) is header
 
 

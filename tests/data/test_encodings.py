@@ -37,10 +37,10 @@ def test_a_table_is_the_same_in_every_encoding(write, encoding, mark, remarks, p
     assert table.feature_names == ("µ (°C)", "a")
     assert np.column_stack([table.X, table.y]).tolist() == [[1, 2, 3], [4, 5, 6.5], [7, 9, 9]]
     assert table.remarks == tuple(f"{path}: {remark}" for remark in remarks)
-    said = []
-    X, _ = read_features(path, ("a", "µ (°C)"), say=said.append)
+    found = []
+    X, _ = read_features(path, ("a", "µ (°C)"), say=found.append)
     assert X.tolist() == [[2, 1], [5, 4], [9, 7]]
-    assert tuple(said) == table.remarks
+    assert tuple(found) == table.remarks
 
 
 def test_letters_that_latin_1_lacks_are_those_of_windows(write):

@@ -172,7 +172,7 @@ def test_a_broken_openml_set_is_refused(
     ids=repr,
 )
 @pytest.mark.parametrize("name", ["bh", "ee"])
-def test_without_a_network_the_message_says_where_to_put_the_file(
+def test_without_a_network_the_message_names_the_file_to_write(
     name, error, monkeypatch, nowhere, complaint
 ):
     def fail(_):
@@ -188,7 +188,7 @@ def test_without_a_network_the_message_says_where_to_put_the_file(
     assert "TWINEDGE_DATA" in message
 
 
-def test_without_scikit_learn_the_message_says_how_to_install_it(monkeypatch, nowhere, complaint):
+def test_without_scikit_learn_the_message_names_the_extra(monkeypatch, nowhere, complaint):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     message = complaint(fetch, CATALOGUE["bh"])
     assert "pip install 'twinedge[train]'" in message

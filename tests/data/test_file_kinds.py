@@ -39,7 +39,7 @@ def found(table):
 
 
 @pytest.mark.parametrize(("text", "remarks"), KINDS.values(), ids=KINDS)
-def test_what_is_around_the_numbers_is_left_out_and_told(write, text, remarks):
+def test_what_is_around_the_numbers_is_left_out_with_a_remark(write, text, remarks):
     path = write(text)
     table = read_table(path, target="y")
     assert found(table) == VALUES
@@ -115,7 +115,7 @@ def test_a_word_among_numbers_may_be_a_name_after_all(write, complaint):
     )
 
 
-def test_times_are_names_if_one_says_so(write, complaint):
+def test_times_are_names_on_request(write, complaint):
     path = write("ratio,y\n" + "".join(f"16:{9 + k % 2:02},{k}\n" for k in range(20)))
     assert "holds dates or times such as '16:09'" in complaint(read_table, path, target="y")
     table = read_table(path, target="y", categorical=["ratio"])

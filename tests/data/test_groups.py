@@ -40,12 +40,12 @@ def test_no_group_is_on_two_sides_and_every_row_on_one(groups, seed):
 def test_only_which_rows_are_of_one_group_counts_not_what_it_is_called(order, seed):
     groups = np.array([0, 1, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9])
     named = np.array([f"machine {one}" for one in groups])
-    for mine, theirs in zip(split_groups(groups, seed), split_groups(named, seed), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for one, other in zip(split_groups(groups, seed), split_groups(named, seed), strict=True):
+        np.testing.assert_array_equal(one, other)
     # Other rows, the same groups on each side.
     moved = split_groups(groups[order], seed)
-    for mine, theirs in zip(split_groups(groups, seed), moved, strict=True):
-        assert set(groups[mine]) == set(groups[order][theirs])
+    for one, other in zip(split_groups(groups, seed), moved, strict=True):
+        assert set(groups[one]) == set(groups[order][other])
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_a_source_knows_the_rows_of_each_table(two):
             assert float(cells["y"]) == source.y[row]
 
 
-def test_tables_of_the_same_name_are_told_apart(write, tmp_path):
+def test_tables_of_the_same_name_are_distinguished(write, tmp_path):
     (tmp_path / "more").mkdir()
     two = [write(BASE, "t.csv"), write(BASE.replace("1,", "7,"), "more/t.csv")]
     assert list(from_table(two, target="y").tables) == [str(path) for path in two]

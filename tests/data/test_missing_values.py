@@ -91,7 +91,7 @@ def test_for_a_trained_model(write):
     assert read_features(path, ("a", "b"))[0][12, 1] == -9999
 
 
-def test_a_source_remembers_them_and_says_nothing_about_them(write):
+def test_a_source_remembers_them_without_a_remark(write):
     rows = [f"{np.sin(k):.6f},{np.cos(3 * k):.6f},{np.sin(k) + k % 7:.6f}" for k in range(60)]
     path = written(write, "-9999,1,2", "-9999,0,1", rows=rows)
     assert len(from_table(path, target="y").remarks) == 1

@@ -66,7 +66,7 @@ def test_settings_in_turn_are_not_in_order_of_time():
     assert of_order(X, y, ()) is None
 
 
-def test_few_rows_say_nothing():
+def test_few_rows_get_no_remark():
     rng = np.random.default_rng(0)
     X = slow(rng, 3)[:99]
     assert of_order(X, target(X, 0.0), ()) is None
@@ -106,7 +106,7 @@ def test_rows_that_resemble_their_neighbors_are_noticed(write):
     assert "neighboring rows are alike" in remark
 
 
-def test_with_times_or_groups_nothing_is_said(write):
+def test_with_times_or_groups_there_is_no_remark(write):
     assert not remarks(write(table()), time="at")
     text = table().splitlines()
     grouped = [f"{line},{k // 60}" for k, line in enumerate(text[1:])]

@@ -109,11 +109,11 @@ def test_a_quoted_cell_of_two_lines_is_one_good_row(write):
 
 def test_rows_for_a_model_may_be_left_out_too(write):
     path = written(write, [*GOOD[:5], "1,oops,3", *GOOD[5:]])
-    said = []
-    inputs, y = read_features(path, ("b", "a"), target="y", skip_bad_rows=True, say=said.append)
+    found = []
+    inputs, y = read_features(path, ("b", "a"), target="y", skip_bad_rows=True, say=found.append)
     assert inputs.tolist() == [[b, a] for a, b in X]
     assert len(y) == 12
-    assert said[0].startswith(f"{path}: 1 row that cannot be read left out (7)")
+    assert found[0].startswith(f"{path}: 1 row that cannot be read left out (7)")
 
 
 @QUICK

@@ -50,9 +50,9 @@ def test_splits_of_bh_pick_the_papers_points_from_our_rows(i, true_values):
     np.random.RandomState(113).shuffle(idx)
     papers_copy = rows[idx]
     data = load("bh")
-    ours = np.column_stack([data.X, data.y])
+    points = np.column_stack([data.X, data.y])
     for part, p in zip(splits("bh", i), recipe(506, i), strict=True):
-        np.testing.assert_array_equal(ours[part], papers_copy[p])
+        np.testing.assert_array_equal(points[part], papers_copy[p])
         assert not np.array_equal(part, p)
 
 

@@ -41,7 +41,7 @@ def written(write, columns, name="t.csv"):
     return write("\n".join(lines) + "\n", name)
 
 
-def test_nothing_is_said_about_a_clean_table():
+def test_a_clean_table_gets_no_remark():
     assert remarks_on() == []
 
 
@@ -143,7 +143,7 @@ class TestIds:
         assert remark.parts[-1] == Parameter("drop", ["k", "m"])
 
     @pytest.mark.parametrize("name", ["ID", "customer_id", "customerId", "Serial"])
-    def test_a_name_tells(self, name):
+    def test_a_name_is_enough(self, name):
         ids = RNG.choice(10**7, N, replace=False)
         assert [one.partition(" numbers")[0] for one in remarks_on(**{name: ids})] == [
             f"column '{name}'"
@@ -174,7 +174,7 @@ class TestClocks:
         )
         assert remark.parts[-1] == Parameter("drop", ["t"])
 
-    def test_in_any_order_if_the_name_tells(self):
+    def test_in_any_order_by_name(self):
         assert len(remarks_on(timestamp=RNG.permutation(self.times))) == 1
         assert remarks_on(income=RNG.permutation(self.times)) == []
 
@@ -204,11 +204,11 @@ class TestGroups:
         assert remarks_on(setting=self.machine) == []
 
     @pytest.mark.parametrize("name", ["machine", "machine_no", "Subject ID", "batch"])
-    def test_a_name_tells(self, name):
+    def test_a_name_is_enough(self, name):
         (remark,) = remarks_on(**{name: RNG.permutation(self.machine)})
         assert remark.startswith(f"column '{name}' has 10 different whole numbers")
 
-    def test_nothing_is_said_if_the_groups_are_known(self):
+    def test_known_groups_get_no_remark(self):
         assert remarks_on(machine=self.machine, grouped=True) == []
 
 

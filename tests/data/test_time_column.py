@@ -76,7 +76,7 @@ def test_times_are_read_and_are_no_feature(write):
     assert table.dated == ()
 
 
-def test_a_dropped_column_may_still_say_when(write):
+def test_a_dropped_column_may_still_hold_the_times(write):
     table = read_table(write(TABLE), target="y", time="at", drop=["at"])
     assert table.times is not None
 
@@ -174,12 +174,12 @@ def ordered(rows=40, order=None, every=1):
     return "at,a,y\n" + "\n".join(lines) + "\n"
 
 
-def test_the_past_is_trained_on_and_the_ranges_are_said(write):
+def test_the_past_is_trained_on_and_the_ranges_are_remarked(write):
     source = from_table(write(ordered()), target="y", time="at")
     assert source.rows.train.tolist() == list(range(28))
     assert source.rows.test.tolist() == list(range(32, 40))
-    (said,) = source.remarks
-    assert said.endswith(
+    (remark,) = source.remarks
+    assert remark.endswith(
         "rows in order of time: 28 to train until 2024-01-28, 4 to validate until 2024-02-01, "
         "8 to test until 2024-02-09"
     )
@@ -190,7 +190,7 @@ def test_the_past_is_trained_on_and_the_ranges_are_said(write):
     }
 
 
-def test_unsorted_rows_are_sorted_which_is_said(write):
+def test_unsorted_rows_are_sorted_with_a_remark(write):
     order = np.random.default_rng(1).permutation(40)
     source = from_table(write(ordered(order=order)), target="y", time="at")
     assert sorted(order[source.rows.test]) == list(range(32, 40))
@@ -199,7 +199,7 @@ def test_unsorted_rows_are_sorted_which_is_said(write):
     assert any("rows the newest first: they are sorted" in one for one in source.remarks)
 
 
-def test_rows_of_one_time_stay_together_which_is_said(write):
+def test_rows_of_one_time_stay_together_with_a_remark(write):
     source = from_table(write(ordered(every=3)), target="y", time="at")
     sides = [set(source.times[part]) for part in source.rows]
     assert not sides[0] & sides[1]
@@ -210,7 +210,7 @@ def test_rows_of_one_time_stay_together_which_is_said(write):
     )
 
 
-def test_an_assumed_order_of_day_and_month_is_said(write):
+def test_an_assumed_order_of_day_and_month_is_remarked(write):
     text = ordered().splitlines()
     lines = [
         f"{k % 12 + 1:02}/{k // 12 + 1:02}/2024,{line[11:]}" for k, line in enumerate(text[1:])
