@@ -93,6 +93,11 @@ def describe_verdict(
     return words
 
 
+def describe_core(core: str, measured_on: str | None) -> str:
+    """Name a core, and the one that it was measured on if that is another."""
+    return core if measured_on in (core, None) else f"{core} as {measured_on}"
+
+
 def board_verdict(model: Model, board: Board, firmware: dict[str, Runtime]) -> Verdict:
     """Decide whether runtime and pack fit a board.
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Any
 
 from twinedge.budget import all_boards
-from twinedge.budget.fits import describe_verdict
+from twinedge.budget.fits import describe_core, describe_verdict
 from twinedge.pack.describe import meaning_of, name_of, uses
 from twinedge.version import __version__
 from twinedge.wording import format_range
@@ -91,11 +91,6 @@ def _verdict(one: dict[str, Any]) -> Light:
     return Light(LIGHTS[one["verdict"]], describe_verdict(*parts))
 
 
-def _core(one: dict[str, Any]) -> str:
-    core, on = str(one["core"]), one["measured_on"]
-    return core if on in (core, None) else f"{core} as {on}"
-
-
 def boards(found: Findings) -> Section:
     """Show which boards hold it."""
     boards, measured = found.costs.budget["boards"], found.costs.budget["cores_measured"]
@@ -121,7 +116,7 @@ def boards(found: Findings) -> Section:
             "RAM, bytes": lambda one: one["ram_bytes"],
             "RAM there is": lambda one: one["free_ram_bytes"],
             "ordinary networks": lambda one: one["ann_members"],
-            "core": _core,
+            "core": lambda one: describe_core(one["core"], one["measured_on"]),
         },
     )
     sources = Grid.of(
