@@ -167,13 +167,13 @@ def main() -> None:
     options = parser.parse_args()
 
     known = current_cells(options.results, options.cells)
-    asked = (
+    wanted = (
         Job(shape, name, split, options.effort, options.runs)
         for shape in options.shapes.split(",")
         for split in range(options.splits)
         for name in options.datasets.split(",")
     )
-    jobs = [job for job in asked if job.key not in known]
+    jobs = [job for job in wanted if job.key not in known]
     write_cells(options.cells, compute, jobs, options.jobs)
     cells = current_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)

@@ -4,7 +4,7 @@ Every cell checks the training rows of one split of a table, and fits the models
 measure their errors on test rows. The error of the twin there is that of a default training, from
 the stored cells of accuracy.py and rivals.py. A model is named rightly if no other is better on the
 test rows by more than the noise of the difference: 1.645 times its standard deviation over the
-splits of the table. Beside it is what ``check`` said before: three folds, one network of 128-128
+splits of the table. Beside it is the former ``check``: three folds, one network of 128-128
 after 2,000 steps, and the best of the models that it called better.
 
     python benchmarks/advice.py --jobs 2
@@ -33,7 +33,7 @@ from twinedge.evaluation.verdict import LARGE, Rival, verdict
 
 RESULTS = Path(__file__).parent / "results"
 LONG_SPLITS = 3
-SETTLED_SPLITS = 11  # the verdict's limits were settled on these
+TUNING_SPLITS = 11  # the verdict's limits were chosen on these
 BEFORE_SPLITS = 2  # of each of the paper's sets: the earlier check takes minutes
 NOISE = 1.645  # standard deviations
 TWIN = "5/normal/4x56-56"
@@ -63,7 +63,9 @@ def compute(job: Job) -> dict[str, Any]:
 
 
 def _check(rows: Rows) -> dict[str, Any]:
-    from twinedge.evaluation.suitability import RIVALS, suitability
+    from twinedge.evaluation.rivals import RIVALS, fit_rival
+    from twinedge.evaluation.suitability import suitability
+    from twinedge.scoring.scores import rmse
 
     parts = rows.train, rows.validation, rows.test
     ends = np.cumsum([0, *(len(y) for _, y in parts)])
@@ -77,12 +79,11 @@ def _check(rows: Rows) -> dict[str, Any]:
     )
     found = suitability(source, n_jobs=1)
     X, y = rows.test
-    test = {
-        name: float(
-            np.sqrt(np.mean(np.square(fit(rows.train, rows.validation, (None, None), 0)(X) - y)))
-        )
-        for name, fit in RIVALS.items()
-    }
+    test = {}
+    for name in RIVALS:
+        predict = fit_rival(name, rows.train, rows.validation)
+        assert predict is not None  # the default room is enough for a tree
+        test[name] = rmse(predict(X), y)
     return {
         "rows": found.rows,
         "twin": found.twin,
@@ -153,7 +154,7 @@ def summarise(cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
         if at not in errors:
             continue
         titles = {kind: False, f"{kind}, of a pack's size": True}
-        if at[1] >= SETTLED_SPLITS:
+        if at[1] >= TUNING_SPLITS:
             titles |= {f"{title}, later splits": small for title, small in titles.items()}
         for title, small in titles.items():
             models = [one for one in errors[at] if not (small and one in LARGE)]
@@ -186,22 +187,22 @@ def main() -> None:
     options = parser.parse_args()
 
     known = read_cells(options.results, options.cells)
-    asked = [
+    wanted = [
         Job("check", name, split, options.files)
         for name in options.tables.split(",")
         for split in range(min(options.splits, LONG_SPLITS if name in LONG else SPLITS))
     ]
-    asked += [
+    wanted += [
         job._replace(kind="before")
-        for job in asked
+        for job in wanted
         if job.table not in LONG and job.split < BEFORE_SPLITS
     ]
     write_cells(
-        options.cells, compute, [job for job in asked if job.key not in known], options.jobs
+        options.cells, compute, [job for job in wanted if job.key not in known], options.jobs
     )
     cells = read_cells(options.results, options.cells)
     summary = summarise(cells)
-    print(f"later splits: from {SETTLED_SPLITS} on; the limits were settled on those before")
+    print(f"later splits: from {TUNING_SPLITS} on; the limits were chosen on those before")
     print(f"{'':38}{'cells':>8}{'right':>8}{'undecided':>11}{'wrong':>8}")
     for title, one in summary["shares"].items():
         numbers = f"{one['right']:8.1%}{one['undecided']:11.1%}{one['wrong']:8.1%}"

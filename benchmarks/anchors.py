@@ -71,7 +71,7 @@ def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[s
             for seed in range(DRAWS if name == "random" else 1)
         ]
         errors = np.mean([squares(rows) for rows in draws], axis=0)
-        if method.looks:
+        if method.needs_validation:
             evidence = Evidence.of(model, validation)
             candidates = Candidates.of(Pool.of(X, y, 1), k, 0, evidence)
             errors = candidates.held_out_errors([k], evidence.folds(0))[0]

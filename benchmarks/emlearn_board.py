@@ -75,10 +75,10 @@ def build(board: Port, code: str, level: str, folder: Path) -> Path:
 
 def sizes(image: Path) -> np.ndarray:
     """Flash and static RAM of an image, in bytes."""
-    said = subprocess.run(
+    sizes = subprocess.run(
         ["arm-none-eabi-size", image], check=True, capture_output=True, text=True
     ).stdout
-    text, data, bss = map(int, said.splitlines()[1].split()[:3])
+    text, data, bss = map(int, sizes.splitlines()[1].split()[:3])
     return np.array([text + data, data + bss])
 
 
@@ -86,9 +86,9 @@ def run(board: Port, image: Path) -> tuple[np.ndarray, float]:
     """Return the means of an image's queries, and the instructions of one query."""
     command = board.command(board.run, image=image)
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-    said = [line.split() for line in (done.stdout + done.stderr).splitlines()]
-    means = np.array([int(word, 16) for kind, word in said if kind == "mean"], np.uint32)
-    counts = [int(word, 16) for kind, word in said if kind == "counts"]
+    words = [line.split() for line in (done.stdout + done.stderr).splitlines()]
+    means = np.array([int(word, 16) for kind, word in words if kind == "mean"], np.uint32)
+    counts = [int(word, 16) for kind, word in words if kind == "counts"]
     return means.view(np.float32), float(np.mean(counts)) / board.counts_per_instruction
 
 

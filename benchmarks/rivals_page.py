@@ -107,12 +107,12 @@ def _line(cells: Cells, rival: str, size: str, name: str) -> dict[str, Any]:
 
 def _all(tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """On how many tables a rival is better, alike, worse; the geometric mean of error ratios."""
-    judged = [line for line in tables.values() if "ratio" in line]
-    if not judged:
+    compared = [line for line in tables.values() if "ratio" in line]
+    if not compared:
         return {}
-    ratios = [np.log(line["ratio"]) for line in judged]
+    ratios = [np.log(line["ratio"]) for line in compared]
     counts = {
-        word: sum(line["verdict"] == word for line in judged)
+        word: sum(line["verdict"] == word for line in compared)
         for word in ("better", "alike", "worse")
     }
     return {"geometric_mean_ratio": float(np.exp(np.mean(ratios))), **counts}
@@ -161,9 +161,9 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
 
 def _findings(summary: dict[str, Any]) -> str:
     """Say on which tables each rival is better, and on which it may be."""
-    said = []
+    lines = []
     for size, rivals in summary.items():
-        said.append(f"{SIZES[size]}:\n")
+        lines.append(f"{SIZES[size]}:\n")
         for rival, one in rivals.items():
             by = {
                 word: [name for name, line in one["tables"].items() if line.get("verdict") == word]
@@ -177,11 +177,11 @@ def _findings(summary: dict[str, Any]) -> str:
                 )
                 rest = f"worse on {'all' if not words else 'the other'} {len(by['worse'])}"
                 parts = [words] * bool(words) + [rest] * bool(by["worse"])
-                said.append(f"- {TITLES[rival]}: {'; '.join(parts)}")
-        if said[-1].endswith(":\n"):
-            said.append("- nothing to compare with yet: our cells are missing")
-        said.append("")
-    return "\n".join(said)
+                lines.append(f"- {TITLES[rival]}: {'; '.join(parts)}")
+        if lines[-1].endswith(":\n"):
+            lines.append("- nothing to compare with yet: our cells are missing")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _accuracy(rivals: dict[str, Any]) -> str:

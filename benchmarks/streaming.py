@@ -104,11 +104,11 @@ def one_by_one(model: Path, lines: list[bytes]) -> dict[str, Any]:
 
 def answers(device: Device, x: np.ndarray) -> list[str]:
     """Format the answers that the command must print."""
-    said = device.predict_all(x)
-    outside = ["|".join(compress(device.feature_names, row)) for row in said.outside]
-    columns = [said.mean, said.spread, outside]
+    found = device.predict_all(x)
+    outside = ["|".join(compress(device.feature_names, row)) for row in found.outside]
+    columns = [found.mean, found.spread, outside]
     if device.coverages:
-        columns += [said.scale, said.low, said.high]
+        columns += [found.scale, found.low, found.high]
     rows = zip(*columns, strict=True)
     return [",".join(one if isinstance(one, str) else f"{one:.7g}" for one in row) for row in rows]
 

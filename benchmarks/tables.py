@@ -42,32 +42,32 @@ def trained(table: Path, run: Path, *options: str) -> dict[str, Any]:
         [sys.executable, *map(str, command), *options], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    said = json.loads(process.stdout.read())
+    report = json.loads(process.stdout.read())
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0
     seconds = time.perf_counter() - start
-    return said | {"process_seconds": seconds, "peak_bytes": used.ru_maxrss * 1024}
+    return report | {"process_seconds": seconds, "peak_bytes": used.ru_maxrss * 1024}
 
 
 def speed(frame: Any, rows: int, place: Path) -> dict[str, Any]:
     """Time a quick training on this many rows."""
     table = place / f"{rows}.csv"
     frame.sample(rows, random_state=0).to_csv(table, index=False)
-    said = trained(table, place / str(rows), "--effort", "quick")
-    seconds = said["process_seconds"]
+    report = trained(table, place / str(rows), "--effort", "quick")
+    seconds = report["process_seconds"]
     return {
         "rows": rows,
         "seconds": round(seconds, 1),
         "rows_per_second": round(rows / seconds),
-        "peak_mb": round(said["peak_bytes"] / 1e6),
-        "rmse_test": said["rmse_test"],
+        "peak_mb": round(report["peak_bytes"] / 1e6),
+        "rmse_test": report["rmse_test"],
     }
 
 
 def accuracy(frame: Any, table: Path, split: int, place: Path) -> dict[str, Any]:
     """RMSE of the default training and of boosted trees on one split."""
-    said = trained(table, place / f"split{split}", "--split", str(split))
+    report = trained(table, place / f"split{split}", "--split", str(split))
     train, _, test = split_rows(len(frame), split)
     X = frame.drop(columns=TARGET)
     names = X.select_dtypes(exclude="number").columns
@@ -78,10 +78,10 @@ def accuracy(frame: Any, table: Path, split: int, place: Path) -> dict[str, Any]
     boosted = scoring.rmse(off)
     return {
         "split": split,
-        "rmse_twin": said["rmse_test"],
+        "rmse_twin": report["rmse_test"],
         "rmse_boosting": boosted,
-        "ratio": said["rmse_test"] / boosted,
-        "seconds": round(said["process_seconds"], 1),
+        "ratio": report["rmse_test"] / boosted,
+        "seconds": round(report["process_seconds"], 1),
     }
 
 

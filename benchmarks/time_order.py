@@ -66,7 +66,7 @@ TABLES = {
 }
 
 
-def said(*words: Any) -> dict[str, Any]:
+def run_command(*words: Any) -> dict[str, Any]:
     """Run a command in a process of its own; return the JSON it prints."""
     command = [sys.executable, "-m", "twinedge", *map(str, words), "--quiet", "--json"]
     found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=-1).stdout)
@@ -84,11 +84,11 @@ def measure(name: str, share: float, room: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"table": name, "rows": cut, "until": str(times[cut - 1])}
     for how, options in {"time": ("--time", "when"), "random": ("--drop", "when")}.items():
         run = room / how
-        trained = said(
+        trained = run_command(
             *("train", past, "--target", "target", "-o", run, "--overwrite"),
             *(*TRAINING.split(), *options),
         )
-        error = said("evaluate", run, later)["rmse"]
+        error = run_command("evaluate", run, later)["rmse"]
         found[how] = {
             "promised": trained["rmse_test"],
             "later": error,

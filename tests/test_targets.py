@@ -7,7 +7,8 @@ from twinedge import AnnRegressor, TwinRegressor
 from twinedge.anchors import select
 from twinedge.anchors.curves import measure, rmse
 from twinedge.estimators.uncertainty import evaluate_uncertainty
-from twinedge.evaluation.comparison import rival_predictions, standing_beside
+from twinedge.evaluation.comparison import standing_beside
+from twinedge.evaluation.rivals import rival_predictions
 from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.scores import score
 from twinedge_export.deviations import Evaluator
@@ -57,8 +58,6 @@ TAKES = {
 }
 SHAPES = {
     "a column": lambda y: y[:, None],
-    "a row": lambda y: y[None],
-    "two targets each": lambda y: np.stack([y, y], axis=1),
     "one for all": lambda y: y[0],
     "too few": lambda y: y[:-1],
 }

@@ -36,16 +36,22 @@ class Observed(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A finding of the paper: the table or figure that shows it, a sentence, and its check."""
+    """A finding of the paper: a sentence, and the table or figure that shows it."""
 
     part: str
     sentence: str
-    check: Callable[[Outcome], Verdict]
+
+
+Check = Callable[[Outcome], Verdict]
 
 
 def verdicts(outcome: Outcome) -> list[tuple[Claim, Verdict]]:
     """Check all findings that an experiment covers."""
-    return [(claim, claim.check(outcome)) for claim in CLAIMS[outcome.experiment.name]]
+    return [
+        (Claim(part, sentence), check(outcome))
+        for part, findings in CLAIMS[outcome.experiment.name].items()
+        for sentence, check in findings.items()
+    ]
 
 
 def everywhere(
@@ -94,11 +100,11 @@ CurveMeans = dict[str, dict[float, float]]
 
 def _everywhere(
     look: Look, expected: Collection[str] = ORDER, of: Collection[str] = ORDER
-) -> Callable[[Outcome], Verdict]:
+) -> Check:
     return lambda outcome: everywhere(look(outcome), expected, of)
 
 
-def _many(look: Look, theirs: int) -> Callable[[Outcome], Verdict]:
+def _many(look: Look, theirs: int) -> Check:
     return lambda outcome: on_many(look(outcome), theirs)
 
 
@@ -125,7 +131,7 @@ def _surely(row: Row) -> str:
     return f"{percent(row.gain)}{sure}"
 
 
-def _as_printed(side: str) -> Callable[[Outcome], Verdict]:
+def _as_printed(side: str) -> Check:
     """Check whether the errors of one side of the first comparison match the paper's."""
 
     def check(outcome: Outcome) -> Verdict:
@@ -176,6 +182,10 @@ def _combined(outcome: Outcome) -> Verdict:
         both = f"{percent(row.gain)} against {percent(rival)}"
         observed[row.dataset] = Observed(row.gain > rival, both)
     return on_many(observed, theirs)
+
+
+def _too_few_members(outcome: Outcome) -> Verdict:
+    return Verdict(UNKNOWN, f"ensembles here have {outcome.setup.members}")
 
 
 def _retrained(curves: CurveMeans) -> tuple[bool, str]:
@@ -288,196 +298,131 @@ def _warned(outcome: Outcome) -> dict[str, Observed]:
     }
 
 
-CLAIMS: dict[str, list[Claim]] = {
-    "ann_ensemble": [
-        Claim(
-            "Table 1", "Several ANNs are better than one on all nine sets.", _everywhere(_better(0))
-        ),
-        Claim(
-            "Table 1",
-            "The errors of one ANN match the printed ones, within two standard errors.",
-            _as_printed("base"),
-        ),
-    ],
-    "tnnr_ensemble": [
-        Claim(
-            "Table 2", "All anchors are better than one on all nine sets.", _everywhere(_better(0))
-        ),
-        Claim(
-            "Table 2",
-            "Several twins are better than one on all nine sets.",
-            _everywhere(_better(1)),
-        ),
-        Claim(
-            "Table 2",
-            "Anchors and several twins together save a larger share of the error than several "
-            "ANNs, on eight sets.",
-            _combined,
-        ),
-        Claim(
-            "Table 2",
-            "The errors of one twin with all anchors match the printed ones, within two standard "
-            "errors.",
-            _as_printed("other"),
-        ),
-        Claim(
-            "Figure 2",
-            "One twin is better than one ANN on all sets except BC.",
-            _everywhere(_better(2), _but("bc")),
-        ),
-        Claim(
-            "Figure 2",
-            "Twins with one anchor each are better than one twin with as many anchors.",
-            _everywhere(_on_curves(_retrained)),
-        ),
-        Claim(
-            "Figure 2",
-            "Of all ensembles, several twins with all anchors are best on seven sets; on BC "
-            "and WN the ANNs are.",
-            _everywhere(_on_curves(_all_twins_best), _but(*UNSUITED)),
-        ),
-        Claim(
-            "Figure 2",
-            "More than 32 twins do as well with one anchor each as with all anchors.",
-            lambda outcome: Verdict(UNKNOWN, f"ensembles here have {outcome.setup.members}"),
-        ),
-    ],
-    "multiplier": [
-        Claim(
-            "Figure 3",
-            "All pairs are better than one partner for each point, except on BC and WN, where "
-            "they are worse.",
-            _everywhere(_better(0), _but(*UNSUITED)),
-        ),
-        Claim(
-            "Figure 3",
-            "If more pairs help, 8 to 16 partners are enough (error at 16 within 5 % of that "
-            "with all pairs).",
-            _few_pairs_enough,
-        ),
-    ],
-    "knn_tnnr": [
-        Claim(
-            "Table 3",
-            "Nearest neighbors as anchors are better than all on all nine sets.",
-            _everywhere(_better(0)),
-        ),
-        Claim(
-            "Table 3",
-            "Training on neighbors as well is better than the plain twin on seven sets.",
-            _many(_better(1), 7),
-        ),
-        Claim(
-            "Table 3",
-            "It saves more than a tenth of the error on RCL, TF and YH.",
-            _everywhere(_better(1, by=0.1), ("rcl", "tf", "yh"), ("rcl", "tf", "yh")),
-        ),
-    ],
-    "neighbors": [
-        Claim(
-            "Figure 4",
-            "With one neighbor, twins of either training are worse than with all anchors on "
-            "seven sets.",
-            _many(_on_curves(_one_is_too_few), 7),
-        ),
-        Claim(
-            "Figure 4",
-            "With one neighbor, training on all pairs is better than on neighbors on seven sets.",
-            _many(_on_curves(_all_pairs_for_one), 7),
-        ),
-        Claim(
-            "Figure 4",
-            "With many neighbors both come near the plain twin (nearer at 128 than at 1).",
-            _everywhere(_on_curves(_comes_near)),
-        ),
-        Claim(
-            "Figure 4",
-            "Somewhere from 16 to 64 neighbors, training on them is better than the plain twin "
-            "on seven sets (the best is picked on test points, as in the figure).",
-            _many(_on_curves(_sweet_spot), 7),
-        ),
-    ],
-    "knn": [
-        Claim(
-            "Figure 5",
-            "Twins of neighbors are better than k-NN, except on BC and WN, each at its best number "
-            "(picked on test points, as in the figure).",
-            _everywhere(_on_curves(_beats_k_nn), _but(*UNSUITED)),
-        ),
-        Claim(
-            "Figure 5",
-            "The best number of anchors is larger than the best number of neighbors of k-NN.",
-            _everywhere(_on_curves(_more_than_k_nn)),
-        ),
-    ],
-    "memory": [
-        Claim(
-            "Figure 6",
-            "A twin and its anchors have fewer parameters than an ensemble of ANNs.",
-            _fewer_parameters,
-        ),
-    ],
-    "rf_ssl": [
-        Claim(
-            "Table 4",
-            "Loops through the test points, at weight 1, lower the error on all nine sets.",
-            _everywhere(_better(0)),
-        ),
-        Claim(
-            "Table 4",
-            "They save little: less than 1 % of the error, except on EE.",
-            _many(_gain(0, below=0.01), 8),
-        ),
-        Claim("Figure 7", "Loops of weight 1 lower the error on six sets.", _many(_better(0), 6)),
-        Claim(
-            "Figure 7",
-            "The best weight is about 1 (from 1/3 to 10/3, picked on test points) on those six.",
-            _many(_on_curves(_best_near_one), 6),
-        ),
-    ],
-    "timing": [
-        Claim("Figure 8", "An ANN takes less time than a twin.", _everywhere(_gain(0, below=0))),
-        Claim(
-            "Figure 8",
-            "Training on neighbors takes a little less time than on all pairs, on most sets.",
-            _many(_better(1), 5),
-        ),
-    ],
-    "twin_rf": [
-        Claim(
-            "Table 6",
-            "Twinned forests save more than 30 % of the error on TF and WSB, and on no other set.",
-            _everywhere(_better(0, by=0.3), ("tf", "wsb")),
-        ),
-        Claim(
-            "Table 6",
-            "They are better on BH, CS, RCL and YH.",
-            _everywhere(_better(0), ("bh", "cs", "rcl", "yh"), ("bh", "cs", "rcl", "yh")),
-        ),
-        Claim(
-            "Table 6",
-            "They are level or slightly worse on BC, EE and WN (gain below 2 %).",
-            _everywhere(_gain(0, below=0.02), ("bc", "ee", "wn"), ("bc", "ee", "wn")),
-        ),
-        Claim(
-            "Table 6",
-            "The errors of forests match the printed ones, within two standard errors.",
-            _as_printed("base"),
-        ),
-        Claim("Table 6", "So do those of twinned forests.", _as_printed("other")),
-    ],
-    "uncertainty": [
-        Claim(
-            "Text",
-            "Weighting anchors by their certainty does not consistently lower the error.",
-            _not_consistent,
-        ),
-    ],
-    "check": [
-        Claim(
-            "Text",
-            "Trying few pairs shows where a twin does not suit: that test warns only on BC and WN.",
-            _everywhere(_warned, UNSUITED),
-        ),
-    ],
+# By experiment and part of the paper: its findings, and how each is checked.
+CLAIMS: dict[str, dict[str, dict[str, Check]]] = {
+    "ann_ensemble": {
+        "Table 1": {
+            "Several ANNs are better than one on all nine sets.": _everywhere(_better(0)),
+            "The errors of "
+            "one ANN match the printed ones, within two standard errors.": _as_printed("base"),
+        },
+    },
+    "tnnr_ensemble": {
+        "Table 2": {
+            "All anchors are better than one on all nine sets.": _everywhere(_better(0)),
+            "Several twins are better than one on all nine sets.": _everywhere(_better(1)),
+            "Anchors and several twins together save a "
+            "larger share of the error than several ANNs, on eight sets.": _combined,
+            "The errors of one twin with all "
+            "anchors match the printed ones, within two standard errors.": _as_printed("other"),
+        },
+        "Figure 2": {
+            "One twin is better than one ANN on all sets except BC.": _everywhere(
+                _better(2), _but("bc")
+            ),
+            "Twins with one anchor each "
+            "are better than one twin with as many anchors.": _everywhere(_on_curves(_retrained)),
+            "Of all ensembles, several twins with all anchors are best on seven sets; "
+            "on BC and WN the ANNs are.": _everywhere(_on_curves(_all_twins_best), _but(*UNSUITED)),
+            "More than 32 "
+            "twins do as well with one anchor each as with all anchors.": _too_few_members,
+        },
+    },
+    "multiplier": {
+        "Figure 3": {
+            "All pairs are better than one partner for each point, "
+            "except on BC and WN, where they are worse.": _everywhere(_better(0), _but(*UNSUITED)),
+            "If more pairs help, 8 to 16 partners "
+            "are enough (error at 16 within 5 % of that with all pairs).": _few_pairs_enough,
+        },
+    },
+    "knn_tnnr": {
+        "Table 3": {
+            "Nearest neighbors as anchors are better than all on all nine sets.": _everywhere(
+                _better(0)
+            ),
+            "Training on neighbors as well is better than the plain twin on seven sets.": _many(
+                _better(1), 7
+            ),
+            "It saves more than a tenth of the error on RCL, TF and YH.": _everywhere(
+                _better(1, by=0.1), ("rcl", "tf", "yh"), ("rcl", "tf", "yh")
+            ),
+        },
+    },
+    "neighbors": {
+        "Figure 4": {
+            "With one neighbor, twins of either training "
+            "are worse than with all anchors on seven sets.": _many(_on_curves(_one_is_too_few), 7),
+            "With one neighbor, training on all pairs "
+            "is better than on neighbors on seven sets.": _many(_on_curves(_all_pairs_for_one), 7),
+            "With many neighbors both come "
+            "near the plain twin (nearer at 128 than at 1).": _everywhere(_on_curves(_comes_near)),
+            "Somewhere from 16 to 64 neighbors, training on them is better than the plain twin on "
+            "seven sets (the "
+            "best is picked on test points, as in the figure).": _many(_on_curves(_sweet_spot), 7),
+        },
+    },
+    "knn": {
+        "Figure 5": {
+            "Twins of neighbors are better than k-NN, except on BC and WN, each at its best "
+            "number (picked on test "
+            "points, as in the figure).": _everywhere(_on_curves(_beats_k_nn), _but(*UNSUITED)),
+            "The best number of anchors is larger "
+            "than the best number of neighbors of k-NN.": _everywhere(_on_curves(_more_than_k_nn)),
+        },
+    },
+    "memory": {
+        "Figure 6": {
+            "A twin and "
+            "its anchors have fewer parameters than an ensemble of ANNs.": _fewer_parameters,
+        },
+    },
+    "rf_ssl": {
+        "Table 4": {
+            "Loops through the "
+            "test points, at weight 1, lower the error on all nine sets.": _everywhere(_better(0)),
+            "They save little: less than 1 % of the error, except on EE.": _many(
+                _gain(0, below=0.01), 8
+            ),
+        },
+        "Figure 7": {
+            "Loops of weight 1 lower the error on six sets.": _many(_better(0), 6),
+            "The best weight is about 1 (from 1/3 "
+            "to 10/3, picked on test points) on those six.": _many(_on_curves(_best_near_one), 6),
+        },
+    },
+    "timing": {
+        "Figure 8": {
+            "An ANN takes less time than a twin.": _everywhere(_gain(0, below=0)),
+            "Training on neighbors "
+            "takes a little less time than on all pairs, on most sets.": _many(_better(1), 5),
+        },
+    },
+    "twin_rf": {
+        "Table 6": {
+            "Twinned forests save more than 30 % of the error "
+            "on TF and WSB, and on no other set.": _everywhere(_better(0, by=0.3), ("tf", "wsb")),
+            "They are better on BH, CS, RCL and YH.": _everywhere(
+                _better(0), ("bh", "cs", "rcl", "yh"), ("bh", "cs", "rcl", "yh")
+            ),
+            "They are level or slightly worse on BC, EE and WN (gain below 2 %).": _everywhere(
+                _gain(0, below=0.02), ("bc", "ee", "wn"), ("bc", "ee", "wn")
+            ),
+            "The errors of "
+            "forests match the printed ones, within two standard errors.": _as_printed("base"),
+            "So do those of twinned forests.": _as_printed("other"),
+        },
+    },
+    "uncertainty": {
+        "Text": {
+            "Weighting anchors "
+            "by their certainty does not consistently lower the error.": _not_consistent,
+        },
+    },
+    "check": {
+        "Text": {
+            "Trying few pairs shows where a twin "
+            "does not suit: that test warns only on BC and WN.": _everywhere(_warned, UNSUITED),
+        },
+    },
 }

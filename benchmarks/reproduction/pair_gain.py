@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from twinedge import scoring
 from twinedge.estimators.networks import AnnRegressor, EnsembleRegressor
 from twinedge.estimators.twin import TwinRegressor
-from twinedge.evaluation.comparison import compare, linear_model
-from twinedge.evaluation.small_trees import fit_small_trees
+from twinedge.evaluation.comparison import compare
+from twinedge.evaluation.rivals import fit_rival
 from twinedge.evaluation.verdict import Rival
 from twinedge.training.network import FloatArray
 
@@ -152,18 +148,14 @@ def _predict(
         ordinary = AnnRegressor(hidden=_HIDDEN, **options)
         networks = EnsembleRegressor(ordinary, _MEMBERS, random_state=seed)
         return {kind: networks.fit(*train).predict(X)}
+    if kind == "forest":
+        return {kind: RandomForestRegressor(200, random_state=seed).fit(*train).predict(X)}
+    validation = None
     if kind == "trees":
         order = np.random.default_rng(seed).permutation(len(train[1]))
-        X_train, y_train = train[0][order], train[1][order]
-        cut = max(1, len(order) // _HELD)
-        held, rest = (X_train[:cut], y_train[:cut]), (X_train[cut:], y_train[cut:])
-        trees = fit_small_trees(rest, held, few=True, seed=seed)
-        assert trees is not None  # the default room is enough for a tree
-        return {kind: trees.predict(X)}
-    if kind == "nearest":
-        rival = make_pipeline(StandardScaler(), KNeighborsRegressor(5, weights="distance"))
-    elif kind == "forest":
-        rival = RandomForestRegressor(200, random_state=seed)
-    else:
-        rival = linear_model() if kind == "linear" else DummyRegressor()
-    return {kind: rival.fit(*train).predict(X)}
+        held, rest = np.split(order, [max(1, len(order) // _HELD)])
+        validation = train[0][held], train[1][held]
+        train = train[0][rest], train[1][rest]
+    predict = fit_rival(kind, train, validation, seed=seed)
+    assert predict is not None  # the default room is enough for a tree
+    return {kind: predict(X)}

@@ -20,7 +20,7 @@ class Oracle:
         self.written = estimates
         self.anchor_X_, self.anchor_y_ = X, y
         self.weights_ = np.zeros((estimates.shape[1], 1))
-        self.asked = []  # how many estimates at a time; several threads may ask
+        self.calls = []  # how many estimates at a time; from several threads
 
     def _at(self, X: Any) -> np.ndarray:
         return self.written[np.asarray(X)[:, 0].astype(int) % len(self.written)]
@@ -30,7 +30,7 @@ class Oracle:
         shares = np.asarray(anchors).reshape(-1, twins).T
         found = self._at(X)
         columns = [found[:, twin, share] for twin, share in enumerate(shares)]
-        self.asked.append(len(X) * shares.size)
+        self.calls.append(len(X) * shares.size)
         return np.concatenate(columns, axis=1)
 
     def predict(self, X: Any, *, anchors: Any) -> np.ndarray:

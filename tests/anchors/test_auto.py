@@ -20,8 +20,8 @@ def automatic(model, validation, k, **options):
 
 
 def test_chance_hardly_ever_overrules_the_first_choice(oracle):
-    found = [automatic(*oracle(v=v, n=150, bias=0, seed=s), 4) for v in (10, 40) for s in range(40)]
-    assert sum(each.method != "match" for each in found) <= 4
+    found = [automatic(*oracle(v=v, n=150, bias=0, seed=s), 4) for v in (10, 40) for s in range(10)]
+    assert sum(each.method != "match" for each in found) <= 1
 
 
 def test_a_method_that_is_clearly_better_wins(oracle, monkeypatch):
@@ -40,11 +40,6 @@ def test_what_leaves_a_device_too_sure_is_not_compared(oracle):
     assert "greedy" not in automatic(model, validation, 4).rmse_val
 
 
-def test_one_validation_point_decides_nothing(oracle):
-    model, validation = oracle(v=1)
-    assert automatic(model, validation, 4).method == "match"
-
-
 def test_the_choice_is_that_of_the_winner_and_its_score_is_true(tiny_twin, curve):
     X, y = curve
     validation = X[80:120], y[80:120]
@@ -56,15 +51,6 @@ def test_the_choice_is_that_of_the_winner_and_its_score_is_true(tiny_twin, curve
     for method in ("match", "xy", "medoids", "stratified", "farthest"):
         truth = rmse(tiny_twin, validation, select(*given, method, model=tiny_twin, seed=3))
         assert found.rmse_val[method] == pytest.approx(truth, rel=1e-4)
-
-
-def test_several_twins_share_the_choice(four_twins, curve):
-    X, y = curve
-    validation = X[80:120], y[80:120]
-    found = automatic(four_twins, validation, 8)
-    assert len(set(found.rows.tolist())) == 8
-    truth = rmse(four_twins, validation, found.rows)
-    assert found.rmse_val[found.method] == pytest.approx(truth, rel=1e-4)
 
 
 def test_a_model_of_neighbors_is_scored_as_it_predicts(oracle):

@@ -12,10 +12,8 @@ Y = np.arange(10.0)
     [
         (11, 1, "11 is more than the 10 training points"),
         (0, 1, "0 is not a positive whole number"),
-        (-3, 1, "-3 is not"),
         (2.0, 1, "2.0 is not"),
         (True, 1, "True is not"),
-        ("8", 1, "'8' is not"),
         (5, 2, "evenly by 2 twins; 6 can"),
         (1, 4, "evenly by 4 twins; 4 can"),
         (4, 0, "twins=0"),
@@ -26,20 +24,20 @@ def test_numbers_that_cannot_be_chosen_are_refused(complaint, k, twins, words):
     assert words in complaint(select, X, Y, k, "random", twins=twins)
 
 
-@pytest.mark.parametrize("method", ["kmeans", "", "Random", None, ["xy"]])
+@pytest.mark.parametrize("method", ["kmeans", None, ["xy"]])
 def test_an_unknown_method_is_answered_with_those_there_are(complaint, method):
     message = complaint(select, X, Y, 2, method)
     for name in ("auto", *METHODS):
         assert name in message
 
 
-@pytest.mark.parametrize("seed", [-1, 0.5, None])
-def test_a_seed_is_a_whole_number(complaint, seed):
-    assert "seed" in complaint(select, X, Y, 2, "random", seed=seed)
+def test_a_seed_is_a_whole_number(complaint):
+    assert "seed=-1" in complaint(select, X, Y, 2, "random", seed=-1)
+    assert "seed=0.5" in complaint(select, X, Y, 2, "random", seed=0.5)
 
 
 @pytest.mark.parametrize("method", ["auto", "greedy"])
-def test_what_is_judged_by_a_model_needs_one(complaint, oracle, method):
+def test_what_is_chosen_by_a_model_needs_one(complaint, oracle, method):
     model, validation = oracle()
     given = model.anchor_X_, model.anchor_y_, 2, method
     for options in ({}, {"model": model}, {"validation": validation}):
@@ -83,29 +81,22 @@ def test_validation_data_that_do_not_fit_are_refused(complaint, oracle, validati
     assert words in complaint(curve, *given, model, validation)
 
 
-def test_rows_of_another_table_are_refused(complaint, oracle):
-    model, validation = oracle()
-    for other in (model.anchor_X_[::-1], model.anchor_X_[:50]):
-        targets = model.anchor_y_[: len(other)]
-        message = complaint(select, other, targets, 2, model=model, validation=validation)
-        assert "anchor_X_" in message
-
-
-def test_a_model_of_other_twins_is_refused(complaint, oracle):
-    model, validation = oracle(twins=2)
-    given = model.anchor_X_, model.anchor_y_, 2
-    message = complaint(select, *given, model=model, validation=validation)
-    assert "twins=1, but the model has 2" in message
-
-
-def test_a_model_that_is_not_fitted_is_refused(complaint):
+def test_a_model_of_another_table_or_other_twins_or_none_is_refused(complaint, oracle):
     from twinedge import TwinRegressor
 
+    model, validation = oracle()
+    given = {"model": model, "validation": validation}
+    for other in (model.anchor_X_[::-1], model.anchor_X_[:50]):
+        message = complaint(select, other, model.anchor_y_[: len(other)], 2, **given)
+        assert "anchor_X_" in message
+    message = complaint(select, model.anchor_X_, model.anchor_y_, 2, twins=2, **given)
+    assert "twins=2, but the model has 1" in message
     assert "not fitted" in complaint(select, X, Y, 2, model=TwinRegressor(), validation=(X, Y))
 
 
-def test_greedy_refuses_a_model_of_neighbors(complaint, oracle):
+@pytest.mark.parametrize("method", ["greedy", "match"])
+def test_a_model_of_neighbors_is_refused(complaint, oracle, method):
     model, validation = oracle()
     model.pairs = "neighbors"
-    given = model.anchor_X_, model.anchor_y_, 2, "greedy"
+    given = model.anchor_X_, model.anchor_y_, 2, method
     assert "use medoids" in complaint(select, *given, model=model, validation=validation)

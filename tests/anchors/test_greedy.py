@@ -33,11 +33,6 @@ def test_each_step_takes_what_lowers_the_error_most(twins, count, points, seed):
     assert forward(residuals, count).tolist() == exhaustive(residuals, count)
 
 
-def test_a_shorter_choice_is_the_start_of_a_longer_one():
-    residuals = np.random.default_rng(0).normal(size=(2, 30, 10)).astype(np.float32)
-    np.testing.assert_array_equal(forward(residuals, 8), forward(residuals, 20)[:8])
-
-
 def choice(model, validation, k, method="greedy", **options):
     twins = len(model.weights_)
     return select(
@@ -52,7 +47,7 @@ def choice(model, validation, k, method="greedy", **options):
     )
 
 
-@pytest.mark.parametrize("twins", [1, 2, 4])
+@pytest.mark.parametrize("twins", [1, 4])
 def test_the_error_on_its_own_data_falls_and_stays_below_that_of_random_rows(oracle, twins):
     model, validation = oracle(twins=twins)
     counts = [twins * i for i in (1, 2, 4, 8)]
@@ -62,16 +57,6 @@ def test_the_error_on_its_own_data_falls_and_stays_below_that_of_random_rows(ora
         for seed in range(5):
             drawn = choice(model, validation, k, "random", seed=seed)
             assert error <= rmse(model, validation, drawn)
-
-
-def test_a_trained_twin_gains_on_its_validation_data(tiny_twin, curve):
-    X, y = curve
-    validation = X[80:100], y[80:100]
-    for k in (1, 4, 16):
-        mine = rmse(tiny_twin, validation, choice(tiny_twin, validation, k))
-        for seed in range(3):
-            drawn = choice(tiny_twin, validation, k, "random", seed=seed)
-            assert mine <= rmse(tiny_twin, validation, drawn)
 
 
 def test_twins_take_their_own_best_rows(oracle):
@@ -87,46 +72,35 @@ def test_many_rows_are_thinned_to_points_that_stand_for_them(oracle, monkeypatch
     model, validation = oracle(n=90)
     rows = choice(model, validation, 6)
     assert len(set(rows.tolist())) == 6
-    assert sum(model.asked) <= 20 * len(validation[1])
+    assert sum(model.calls) <= 20 * len(validation[1])
     np.testing.assert_array_equal(choice(model, validation, 6), rows)
-    assert len(set(choice(model, validation, 40).tolist())) == 40  # more than that, if asked
+    assert len(set(choice(model, validation, 40).tolist())) == 40  # more than that, if requested
 
 
 def test_many_validation_points_are_thinned_to_what_memory_holds(oracle, monkeypatch):
     monkeypatch.setattr(subject, "_TABLE", 60 * 30)
     model, validation = oracle(v=200)
     rows = choice(model, validation, 6)
-    assert sum(model.asked) == 60 * 30
+    assert sum(model.calls) == 60 * 30
     np.testing.assert_array_equal(choice(model, validation, 6), rows)
 
 
-def test_targets_of_any_size_are_told_apart(oracle):
-    for unit in (1e-25, 1e25):
-        model, validation = oracle()
-        plain = choice(model, validation, 5)
-        model.written *= unit
-        model.anchor_y_ = model.anchor_y_ * unit
-        np.testing.assert_array_equal(
-            choice(model, (validation[0], validation[1] * unit), 5), plain
-        )
-
-
-def test_a_large_offset_of_the_target_costs_no_accuracy(oracle):
-    model, validation = oracle()
-    plain = choice(model, validation, 5)
-    model.written += 1e7
-    model.anchor_y_ = model.anchor_y_ + 1e7
-    np.testing.assert_array_equal(choice(model, (validation[0], validation[1] + 1e7), 5), plain)
+@pytest.mark.parametrize(("unit", "offset"), [(1e-25, 0), (1e25, 0), (1, 1e7)])
+def test_targets_of_any_size_are_distinguished(oracle, unit, offset):
+    model, (X, y) = oracle()
+    plain = choice(model, (X, y), 5)
+    model.written = model.written * unit + offset
+    model.anchor_y_ = model.anchor_y_ * unit + offset
+    np.testing.assert_array_equal(choice(model, (X, y * unit + offset), 5), plain)
 
 
 def test_the_number_of_threads_does_not_matter(oracle):
     model, validation = oracle(v=300, n=500, twins=2)
     found = []
-    for threads in (1, 2, 4):
+    for threads in (1, 4):
         with threadpool_limits(threads):
             found.append(choice(model, validation, 20))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(*found)
 
 
 def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):

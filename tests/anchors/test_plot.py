@@ -55,14 +55,6 @@ def test_curves_that_meet_stand_side_by_side():
     assert legend.split() == [word for name in names for word in (LETTERS[name], name)]
 
 
-def test_columns_stand_over_their_numbers():
-    *plot, axis, _ = text_plot(FALLING)
-    for letter, shift in (("x", 0), ("r", 1)):
-        found = {line.rindex(letter, 12) for line in plot if letter in line[12:]}
-        starts = {axis.index(f" {k}") + 1 + shift for k in (1, 2, 4, 8)}
-        assert found <= starts
-
-
 def test_an_error_that_stands_out_does_not_flatten_the_rest():
     points = [("xy", k, 1 + 0.1 / k) for k in range(1, 20)]
     plain, outlying = (
@@ -94,22 +86,15 @@ def test_every_point_is_drawn_once(points, rmse_all):
     assert sum(line.endswith(" all") for line in plot) == 1
 
 
-@pytest.mark.parametrize("ending", ["svg", "png", "SVG"])
+@pytest.mark.parametrize("ending", ["png", "SVG"])
 def test_the_same_measurement_gives_the_same_picture(tmp_path, ending):
     one, other = tmp_path / f"one.{ending}", tmp_path / f"other.{ending}"
     for path in (one, other):
-        draw(FALLING, path, title="$x^$ $ \udcff", target="y ($)")
+        draw(FALLING, path, title="runs/a $x^$ $ \udcff", target="y ($)")
     assert one.read_bytes() == other.read_bytes()
-    start = {"png": b"\x89PNG", "svg": b"<?xml"}[ending.lower()]
-    assert one.read_bytes().startswith(start)
+    words = {"png": ["\x89PNG"], "SVG": ["<?xml", "runs/a", ">xy<", ">random<", ">all 60<"]}
+    assert all(word in one.read_text("latin-1") for word in words[ending])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([one.name, other.name])
-
-
-def test_a_picture_says_what_it_shows(tmp_path):
-    draw(FALLING, tmp_path / "plot.svg", title="runs/a", target="level")
-    text = (tmp_path / "plot.svg").read_text()
-    for word in ("runs/a", "validation RMSE of level", ">xy<", ">random<", ">all 60<", ">anchors<"):
-        assert word in text
 
 
 def test_pictures_that_cannot_be_written_are_refused(complaint, tmp_path, monkeypatch):

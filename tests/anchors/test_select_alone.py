@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from twinedge.anchors import METHODS, select
 
-ALONE = [name for name, method in METHODS.items() if not method.asks]
+ALONE = [name for name, method in METHODS.items() if not method.needs_model]
 SCALED = ["medoids", "farthest", "xy"]
 
 
@@ -30,30 +30,14 @@ def tables(draw, values):
 
 @pytest.mark.parametrize("method", ALONE)
 @settings(max_examples=25, deadline=None)
-@given(table=tables(MEASURED), seed=st.integers(0, 2**32))
-def test_rows_are_distinct_there_and_as_many_as_asked(method, table, seed):
+@given(table=tables(MEASURED) | tables(FEW), seed=st.integers(0, 2**32))
+def test_rows_are_distinct_there_and_as_many_as_requested(method, table, seed):
     X, y, k, twins = table
     rows = select(X, y, k, method, twins=twins, seed=seed)
     assert rows.shape == (k,)
     assert np.issubdtype(rows.dtype, np.integer)
     assert len(set(rows.tolist())) == k
     assert 0 <= rows.min() <= rows.max() < len(y)
-
-
-@pytest.mark.parametrize("method", ALONE)
-@settings(max_examples=25, deadline=None)
-@given(table=tables(FEW))
-def test_copies_of_few_points_still_give_distinct_rows(method, table):
-    X, y, k, twins = table
-    rows = select(X, y, k, method, twins=twins)
-    assert len(set(rows.tolist())) == k
-
-
-@pytest.mark.parametrize("method", ALONE)
-@pytest.mark.parametrize("k", [1, 7, 30])
-def test_points_that_are_all_equal_do(method, k):
-    rows = select(np.full((30, 2), 0.1), np.full(30, 0.3), k, method)
-    assert len(set(rows.tolist())) == k
 
 
 @pytest.mark.parametrize("method", ["medoids", "farthest", "xy"])
@@ -78,7 +62,7 @@ def test_all_rows_can_be_chosen(method):
 
 
 @pytest.mark.parametrize("method", SCALED)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     data=st.data(),
     powers=st.lists(st.integers(-20, 20), min_size=3, max_size=3),
@@ -124,16 +108,14 @@ def test_another_seed_gives_other_rows(method):
 def test_the_number_of_threads_does_not_matter(method):
     X = np.random.default_rng(0).normal(size=(3000, 4))
     found = []
-    for threads in (1, 2, 4):
+    for threads in (1, 4):
         with threadpool_limits(threads):
             found.append(select(X, X[:, 0], 16, method, twins=2))
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("method", [name for name in ALONE if name != "random"])
-@pytest.mark.parametrize("twins", [1, 2, 4])
-@pytest.mark.parametrize("each", [2, 5])
+@pytest.mark.parametrize(("twins", "each"), [(1, 5), (4, 2)])
 def test_every_twins_share_covers_both_halves(method, twins, each):
     rng = np.random.default_rng(3)
     half = np.repeat([0, 1], [150, 50])
@@ -146,7 +128,7 @@ def test_every_twins_share_covers_both_halves(method, twins, each):
         assert set(side[rows[twin::twins]]) == {0, 1}
 
 
-def test_medoids_are_the_middles_of_clusters():
+def test_medoids_are_the_centres_of_clusters():
     X = np.concatenate([centre + np.arange(-2.0, 3.0) for centre in (0, 50, 200)])[:, None]
     assert sorted(X[select(X, X[:, 0], 3, "medoids"), 0]) == [0, 50, 200]
 

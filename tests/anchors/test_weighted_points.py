@@ -46,7 +46,7 @@ def test_no_method_chooses_points_that_hardly_count(method, weighted):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_as_many_are_chosen_as_were_asked_for(method, weighted):
+def test_as_many_are_chosen_as_were_requested(method, weighted):
     model, validation = weighted()
     given = model.anchor_X_, model.anchor_y_
     rows = choose(*given, 44, method, model=model, validation=validation, twins=2).rows

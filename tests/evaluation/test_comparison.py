@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from twinedge.evaluation.comparison import (
     compare,
     few_rows,
-    linear_model,
-    rival_predictions,
     rmse_range,
     standing_beside,
 )
+from twinedge.evaluation.rivals import fit_linear, rival_predictions
 from twinedge.evaluation.verdict import FEWEST
 
 
@@ -29,7 +27,7 @@ def test_a_rival_is_measured_by_its_own_errors_and_ours(rng):
     assert (back.behind, back.error) == pytest.approx((-found.behind, found.error))
 
 
-@pytest.mark.parametrize("rows", [2, 5, 12, 13, 60])
+@pytest.mark.parametrize("rows", [2, 12, 13])
 def test_models_that_are_as_good_are_seldom_called_anything_else(rng, rows):
     """Five in a hundred are called better, and five worse."""
     common, one, two = rng.normal(size=(3, 1000, rows))
@@ -38,7 +36,7 @@ def test_models_that_are_as_good_are_seldom_called_anything_else(rng, rows):
         assert 0.02 < np.mean(calls) < 0.08
 
 
-@pytest.mark.parametrize("rows", [3, 12, 13, 200])
+@pytest.mark.parametrize("rows", [3, 200])
 def test_a_model_that_is_far_better_is_called_so(rng, rows):
     ours, theirs = rng.normal(size=(2, rows))
     found = compare(0.05 * ours, theirs)
@@ -52,7 +50,7 @@ def test_what_both_find_hard_is_no_part_of_the_error(rng):
     assert compare(ours, ours + 0.5 * np.sign(ours)).worse
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
 def test_the_comparison_does_not_depend_on_the_unit(rng, unit):
     ours, theirs = rng.normal(size=(2, 40))
     found = np.array(compare(unit * ours, unit * theirs))
@@ -77,9 +75,9 @@ def test_a_linear_model_takes_any_columns(rng):
     kinds = np.eye(3)[rng.integers(0, 3, 200)]
     X = np.column_stack([X, X[:, 0], np.ones(200), kinds])
     y = 5 + X[:, 0] - 2 * X[:, 1] + kinds @ [0, 1, 2]
-    model = linear_model().fit(X[:100], y[:100])
+    model = fit_linear(X[:100], y[:100])
     np.testing.assert_allclose(model.predict(X[100:]), y[100:], atol=1e-5)
-    assert np.isfinite(linear_model().fit(X[:4], y[:4]).predict(X)).all()
+    assert np.isfinite(fit_linear(X[:4], y[:4]).predict(X)).all()
 
 
 def test_groups_with_an_error_in_common_are_counted_not_their_rows(rng):
@@ -90,20 +88,15 @@ def test_groups_with_an_error_in_common_are_counted_not_their_rows(rng):
         ours, theirs = rng.normal(size=(2, 8))[:, groups] + 0.1 * rng.normal(size=(2, 400))
         calls.append(compare(ours, theirs, groups))
     assert np.mean([one.better or one.worse for one in calls]) < 0.15
+    assert compare(ours, 2 * rng.normal(size=400) + 2 * ours, groups).worse
     assert np.mean([compare(*rng.normal(size=(2, 8))[:, groups]).worse for _ in range(300)]) > 0.3
 
 
-def test_groups_do_not_hide_what_holds_in_all_of_them(rng):
-    groups = np.repeat(np.arange(8), 50)
-    ours, theirs = rng.normal(size=(2, 400))
-    assert compare(ours, 2 * theirs, groups).worse
-
-
 @pytest.fixture
-def judged(rng):
-    """Return a function that judges predictions ``p(X)`` of 100 test rows of ``t(X, noise)``."""
+def standing(rng):
+    """Return a function that compares predictions ``p(X)`` of 100 test rows of ``t(X, noise)``."""
 
-    def judge(target, predict, rows=100):
+    def make(target, predict, rows=100):
         X = rng.normal(size=(200 + rows, 2))
         y = target(X, rng.normal(size=len(X)))
         train, validation, test = np.split(np.arange(len(X)), [150, 200])
@@ -111,11 +104,11 @@ def judged(rng):
         rivals = rival_predictions(known, X[test], chosen_on, 4096)
         return standing_beside(rivals, y[test], predict(X[test]), 4096)
 
-    return judge
+    return make
 
 
-def test_a_twin_that_is_ahead_of_all_needs_no_words(judged):
-    found = judged(lambda X, noise: np.sin(3 * X[:, 0]), lambda X: np.sin(3 * X[:, 0]) + 0.01)
+def test_a_twin_that_is_ahead_of_all_needs_no_words(standing):
+    found = standing(lambda X, noise: np.sin(3 * X[:, 0]), lambda X: np.sin(3 * X[:, 0]) + 0.01)
     assert found.rmse == pytest.approx(0.01)
     assert found.r2 > 0.9
     assert found.verdict[:2] == ("best", "twin")
@@ -132,9 +125,9 @@ def test_a_twin_that_is_ahead_of_all_needs_no_words(judged):
     }
 
 
-def test_trees_of_the_same_bytes_are_named_where_they_are_better(judged):
+def test_trees_of_the_same_bytes_are_named_where_they_are_better(standing):
     """Steps are what trees are made for."""
-    found = judged(
+    found = standing(
         lambda X, noise: np.sign(X) @ [1, 2] + 0.1 * noise, lambda X: np.tanh(3 * X) @ [1, 2]
     )
     assert found.rivals["trees"].rmse < 0.7 * found.rmse
@@ -153,58 +146,53 @@ def test_without_validation_rows_or_room_there_are_no_trees(rng):
         assert found.scores()["rmse_trees"] is found.scores()["beats_trees"] is None
 
 
-def test_noise_is_no_better_than_the_mean(judged):
-    found = judged(lambda X, noise: noise, lambda X: 0.05 * X[:, 0])
+def test_noise_is_no_better_than_the_mean(standing):
+    found = standing(lambda X, noise: noise, lambda X: 0.05 * X[:, 0])
     assert found.verdict.sentence.startswith("The twin is no better than predicting the mean")
     mean = found.rivals["mean"].rmse
     assert f"(RMSE {mean:.4g} against {found.rmse:.4g} of the twin)" in found.verdict.sentence
 
 
-def test_what_is_far_off_is_worse_than_the_mean(judged):
-    found = judged(lambda X, noise: noise, lambda X: 5 * X[:, 0])
+def test_what_is_far_off_is_worse_than_the_mean(standing):
+    found = standing(lambda X, noise: noise, lambda X: 5 * X[:, 0])
     assert found.verdict.sentence.startswith("The twin is worse than predicting the mean")
     assert found.r2 < -1
 
 
-def test_a_line_needs_no_twin(judged):
-    as_well = judged(lambda X, noise: X[:, 0] + 0.2 * noise, lambda X: X[:, 0])
+def test_a_line_needs_no_twin(standing):
+    as_well = standing(lambda X, noise: X[:, 0] + 0.2 * noise, lambda X: X[:, 0])
     assert as_well.verdict.sentence.startswith("A linear model does as well")
     assert as_well.scores()["beats_mean"] is True
-    better = judged(lambda X, noise: X[:, 0] + 0.2 * noise, lambda X: X[:, 0] + 0.3 * X[:, 1])
+    better = standing(lambda X, noise: X[:, 0] + 0.2 * noise, lambda X: X[:, 0] + 0.3 * X[:, 1])
     assert better.verdict.sentence.startswith("A linear model does better")
 
 
-def test_few_rows_are_blamed_where_they_are_few(judged):
-    noise = judged(lambda X, noise: noise, lambda X: 0 * X[:, 0], rows=2)
+def test_few_rows_are_blamed_where_they_are_few(standing):
+    noise = standing(lambda X, noise: noise, lambda X: 0 * X[:, 0], rows=2)
     assert noise.verdict[:2] == ("undecided", None)
     assert "2 test rows cannot tell the twin from" in noise.verdict.sentence
-    line = judged(lambda X, noise: X[:, 0] + 0.1 * noise, lambda X: X[:, 0], rows=6)
+    line = standing(lambda X, noise: X[:, 0] + 0.1 * noise, lambda X: X[:, 0], rows=6)
     assert "6 test rows cannot tell the twin from trees" in line.verdict.sentence
 
 
-def test_a_target_that_does_not_vary_has_no_r2(judged):
-    found = judged(lambda X, noise: np.full(len(X), 0.1), lambda X: X[:, 0])
+def test_a_target_that_does_not_vary_has_no_r2(standing):
+    found = standing(lambda X, noise: np.full(len(X), 0.1), lambda X: X[:, 0])
     assert found.r2 is None
     assert found.rivals["mean"].better
 
 
-@pytest.mark.parametrize("rows", [1, 2, 10, 50])
+@pytest.mark.parametrize("rows", [1, 10])
 def test_nine_of_ten_true_errors_are_in_their_range(rng, rows):
     low, high = rmse_range(rows)
     seen = np.sqrt(np.mean(rng.normal(size=(4000, rows)) ** 2, axis=1))
     assert np.mean((low * seen < 1) & (high * seen > 1)) == pytest.approx(0.9, abs=0.02)
 
 
-def test_one_row_is_worth_what_the_normal_distribution_says():
-    low, high = rmse_range(1)
-    assert (low, high) == pytest.approx((1 / norm.ppf(0.975), 1 / norm.ppf(0.525)))
-
-
 def test_the_fewest_rows_for_a_verdict_are_those_of_a_range_that_is_not_vague():
     assert rmse_range(FEWEST)[1] <= 1.5 < rmse_range(FEWEST - 1)[1]
 
 
-def test_few_rows_are_said_to_be_few():
+def test_few_rows_are_called_few():
     assert few_rows(2, 1) == (
         "Warning: 2 test rows cannot tell much: the true RMSE may be 0.58 to 4.4 times the one "
         "shown (90 % interval); settings were chosen on 1 validation row, largely by chance"

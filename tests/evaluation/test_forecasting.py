@@ -14,12 +14,12 @@ rows = st.lists(st.tuples(st.integers(0, 20), st.floats(-100, 100)), min_size=1,
 def test_the_naive_forecast_is_the_mean_of_the_last_time_before(table):
     times, y = (np.array(part) for part in zip(*table, strict=True))
     found = naive_forecast(times, y)
-    for when, said in zip(times, found, strict=True):
+    for when, value in zip(times, found, strict=True):
         before = times[times < when]
         if not len(before):
-            assert np.isnan(said)
+            assert np.isnan(value)
         else:
-            np.testing.assert_allclose(said, y[times == before.max()].mean(), atol=1e-9)
+            np.testing.assert_allclose(value, y[times == before.max()].mean(), atol=1e-9)
 
 
 @given(rows)

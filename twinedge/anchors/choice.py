@@ -182,11 +182,11 @@ def choose(
     check_count(k, len(pool), twins)
     chosen = None if method == "auto" else method_named(method, "auto")
     evidence = None
-    if chosen is None or chosen.asks:
-        looks = chosen is None or chosen.looks
-        if model is None or (looks and validation is None):
-            needs = "a fitted model and validation data" if looks else "a fitted model"
-            alone = ", ".join(name for name, other in METHODS.items() if not other.asks)
+    if chosen is None or chosen.needs_model:
+        needs_validation = chosen is None or chosen.needs_validation
+        if model is None or (needs_validation and validation is None):
+            needs = "a fitted model and validation data" if needs_validation else "a fitted model"
+            alone = ", ".join(name for name, other in METHODS.items() if not other.needs_model)
             raise InputError(f"{method!r} anchors need {needs}; {alone} do not")
         evidence = Evidence.of(model, validation)
         if chosen is None:

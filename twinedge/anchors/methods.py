@@ -31,7 +31,7 @@ from twinedge.anchors.rows import FloatArray, Rows, merge_twins
 from twinedge.errors import InputError
 
 # Distances per pass above which k-means takes seconds. With that many, clusters are small: where
-# they start and whether the last of them settles hardly changes which points they represent.
+# they start and whether the last of them converges hardly changes which points they represent.
 _LARGE = 2_000_000
 
 
@@ -204,12 +204,8 @@ class Candidates:
 
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Candidates":
-        """Let the model judge all rows or, if there are many, medoids that represent them."""
-        if evidence.neighbors:
-            raise InputError(
-                "greedy needs a model that averages all its anchors, but this one was trained on "
-                "neighbors; use medoids or farthest"
-            )
+        """Let the model estimate from all rows or, if there are many, from medoids of them."""
+        _check_averaging("greedy", evidence)
         rows = np.arange(len(pool))
         if len(rows) > (most := _most_rows(k)):
             rows = pool.eligible(most, seed)
@@ -256,9 +252,16 @@ class Candidates:
 
 def greedy(pool: Pool, k: int, seed: int, evidence: Evidence | None) -> Rows:
     """Choose rows ``(k,)`` one by one, each to lower the validation error most."""
-    if evidence is None:
-        raise InputError("greedy needs a fitted model and validation data")
+    assert evidence is not None  # it needs a model and validation data
     return Candidates.of(pool, k, seed, evidence).choose(k)
+
+
+def _check_averaging(method: str, evidence: Evidence) -> None:
+    if evidence.neighbors:
+        raise InputError(
+            f"{method} needs a model that averages all its anchors, but this one was trained on "
+            "neighbors; use medoids or farthest"
+        )
 
 
 def within_memory(evidence: Evidence, rows: int, k: int, seed: int) -> Evidence:
@@ -311,7 +314,7 @@ _EXCHANGES = 512  # anchors reconsidered once all are chosen
 
 @dataclass(frozen=True)
 class Differences:
-    """How each candidate's estimates differ from what all anchors say.
+    """How each candidate's estimates differ from what all anchors estimate.
 
     Parameters
     ----------
@@ -328,11 +331,7 @@ class Differences:
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Differences":
         """Let the model estimate training points from each other, or a sample if there are many."""
-        if evidence.neighbors:
-            raise InputError(
-                "match needs a model that averages all its anchors, but this one was trained on "
-                "neighbors; use medoids or farthest"
-            )
+        _check_averaging("match", evidence)
         rng = np.random.default_rng(seed)
         rows, weights = pool.represented(max(MOST_CANDIDATES, k), k, rng)
         room = _DIFFERENCES // (2 * evidence.twins * len(rows))
@@ -360,8 +359,7 @@ class Differences:
 
 def match(pool: Pool, k: int, seed: int, evidence: Evidence | None) -> Rows:
     """Choose rows ``(k,)`` whose estimates have the mean and the spread of all."""
-    if evidence is None:
-        raise InputError("match needs a fitted model")
+    assert evidence is not None  # it needs a model
     return Differences.of(pool, k, seed, evidence).choose(k)
 
 
@@ -411,16 +409,16 @@ class Method:
     choose : function
         Takes the pool, how many, a seed and the evidence, and returns rows ``(k,)``; twin ``t``
         owns ``rows[t::twins]``.
-    asks : bool
+    needs_model : bool
         Whether it needs the model; if not, the evidence may be None.
-    looks : bool
+    needs_validation : bool
         Whether it also needs validation data, and so could be misled by them.
     """
 
     summary: str
     choose: Choose
-    asks: bool = False
-    looks: bool = False
+    needs_model: bool = False
+    needs_validation: bool = False
 
 
 def _alone(pick: Pick) -> Choose:
@@ -430,13 +428,16 @@ def _alone(pick: Pick) -> Choose:
 
 METHODS: dict[str, Method] = {
     "random": Method("any points", _alone(random)),
-    "medoids": Method("the middles of clusters of the features", _alone(medoids)),
+    "medoids": Method("points nearest to the centres of clusters of the features", _alone(medoids)),
     "farthest": Method("points as far apart as possible", _alone(farthest)),
     "stratified": Method("one point from each range of the target", _alone(stratified)),
-    "xy": Method("the middles of clusters of features and target", _alone(xy)),
-    "match": Method("points that together predict what all predict", match, asks=True),
+    "xy": Method("points nearest to the centres of clusters of features and target", _alone(xy)),
+    "match": Method("points that together predict what all predict", match, needs_model=True),
     "greedy": Method(
-        "one by one the point that lowers the validation error most", greedy, asks=True, looks=True
+        "one by one the point that lowers the validation error most",
+        greedy,
+        needs_model=True,
+        needs_validation=True,
     ),
 }
 

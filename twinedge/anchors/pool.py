@@ -1,4 +1,4 @@
-"""The training points that anchors are chosen from, and the validation data to judge a choice."""
+"""The training points that anchors are chosen from, and the validation data that score a choice."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -285,7 +285,7 @@ class Evidence:
     def folds(self, seed: int) -> list[Rows]:
         """Split the points at random into parts, none empty; groups stay together.
 
-        A choice that looks at validation points is made on all parts but one and judged on that
+        A choice that looks at validation points is made on all parts but one and scored on that
         one, in turn: on points that it did not see.
         """
         owners = np.arange(len(self))

@@ -20,6 +20,8 @@ from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from twinedge.data.features import SideColumn
     from twinedge.pack.contents import Array
     from twinedge.provenance import Known
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from twinedge.scoring.scores import Scores
 
 
-class _Judged(NamedTuple):
+class _Evaluated(NamedTuple):
     """Scores, and how many of the rows the model is known to have been trained on."""
 
     target: str
@@ -121,7 +123,7 @@ def evaluate(
         result["groups"] = found.groups
     words = describe_scores(found.scores)
     if known is not None and known.rows:
-        note(f"{known.words(found.scores.rows)}: errors on new rows will be larger", quiet=quiet)
+        note(f"{known.describe(found.scores.rows)}: errors on new rows will be larger", quiet=quiet)
     if as_json:
         print_json({**result, "intervals": intervals, "in_words": words})
         return
@@ -143,60 +145,57 @@ def evaluate(
     print_text("", words)
 
 
-def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Judged:
+def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Evaluated:
     import numpy as np
 
     from twinedge.encoding.times import Notation
     from twinedge.provenance import Known
     from twinedge.run_folder import load_run
-    from twinedge.scoring.scores import score
 
     trained = load_run(folder)
     model, clock = trained.model, reading["time"]
     if clock is not None and trained.source.get("time") == clock.name:
         clock.notation = Notation(**trained.source["time_notation"])
     (x, y), _ = read_run_points(table, trained, target=True, **reading)
-    mean, std = model.predict(x, return_std=True)
-    scale, ends = None, {}
-    if model.calibration_ is not None:
-        levels = list(model.calibration_.quantiles)
-        every = model.predict_interval(x, levels)
-        scale, ends = std, {level: every[..., k] for k, level in enumerate(levels)}
-    spread = std if scale is None else model.spread(x)
-    theirs = np.column_stack([model.anchor_X_, model.anchor_y_])
-    known = Known(_count(np.column_stack([x, y]), theirs), True)
-    scores = score(y, mean, spread, scale, ends)
-    more = _over_time(clock, y, mean), _of_groups(reading["group"], y, mean, ends)
-    return _Judged(trained.target_name, scores, known, *more)
+    trained_on = np.column_stack([model.anchor_X_, model.anchor_y_]).astype(float)
+    seen = {row.tobytes() for row in trained_on}
+    rows = np.column_stack([x, y]).astype(float)
+    known = Known(sum(row.tobytes() in seen for row in rows), True)
+    levels = [] if model.calibration_ is None else list(model.calibration_.quantiles)
+    return _evaluate(model, trained.target_name, levels, x, y, known, reading)
 
 
-def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Judged:
-    import numpy as np
-
-    from twinedge.provenance import DIGEST, Known, TrainingRows
+def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Evaluated:
+    from twinedge.provenance import DIGEST, TrainingRows
     from twinedge.runtime.pack_device import PackDevice
-    from twinedge.runtime.reference import quantise
-    from twinedge.scoring.scores import score
 
     x, y = read_device_points(table, device, **reading)
-    mean, std = device.predict(x, return_std=True)
+    metadata = device.pack.metadata if isinstance(device, PackDevice) else {}
+    digest = TrainingRows.read(metadata.get(DIGEST))
+    known = None if digest is None else digest.known(x, y)
+    return _evaluate(device, device.target_name, device.coverages, x, y, known, reading)
+
+
+def _evaluate(
+    model: Any,
+    target: str,
+    levels: "Sequence[float]",
+    x: "Array",
+    y: "Array",
+    known: "Known | None",
+    reading: dict[str, Any],
+) -> _Evaluated:
+    """Score a run or a device, which predict alike."""
+    from twinedge.scoring.scores import score
+
+    mean, std = model.predict(x, return_std=True)
     scale, ends = None, {}
-    if device.coverages:
-        every = device.predict_interval(x, device.coverages)
-        scale, ends = std, {level: every[..., k] for k, level in enumerate(device.coverages)}
-    known = None
-    if isinstance(device, PackDevice):
-        pack = device.pack
-        digest = TrainingRows.read(pack.metadata.get(DIGEST))
-        if digest is not None:
-            known = digest.known(x, y)
-        else:  # an older pack knows its anchors
-            units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
-            theirs = np.column_stack([pack.anchors, pack.targets])
-            known = Known(_count(np.column_stack([quantise(pack, x), units]), theirs), True)
-    scores = score(y, mean, device.spread(x), scale, ends)
-    more = _over_time(reading["time"], y, mean), _of_groups(reading["group"], y, mean, ends)
-    return _Judged(device.target_name, scores, known, *more)
+    if levels:
+        every = model.predict_interval(x, levels)
+        scale, ends = std, {level: every[..., k] for k, level in enumerate(levels)}
+    scores = score(y, mean, model.spread(x), scale, ends)
+    over_time = _over_time(reading["time"], y, mean)
+    return _Evaluated(target, scores, known, over_time, _of_groups(reading["group"], y, mean, ends))
 
 
 def _over_time(clock: "SideColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
@@ -230,9 +229,3 @@ def _of_groups(
         low, high = ends[usual].T
         covered = (low <= y) & (y <= high)
     return score_groups(column.values, mean - y, covered)
-
-
-def _count(rows: "Array", theirs: "Array") -> int:
-    """How many rows ``(n, f + 1)`` are exactly among ``theirs``."""
-    seen = {row.tobytes() for row in theirs.astype(float)}
-    return sum(row.tobytes() in seen for row in rows.astype(float))

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, t
-from sklearn.linear_model import RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from twinedge import scoring
-from twinedge.evaluation.small_trees import ROOM, fit_small_trees
+from twinedge.data.splitting import number_groups, time_blocks
+from twinedge.evaluation.small_trees import ROOM
 from twinedge.evaluation.verdict import Rival, Verdict, verdict
 from twinedge.scoring.scores import check_targets, r2
 from twinedge.training.network import FloatArray
@@ -29,16 +27,13 @@ BLOCKS = 20  # of time: errors of rows in one block may have something in common
 # takes fewer of them than saying how good one is.
 _VAGUE, _VAGUE_CHOICE = 1.5, 2.0
 _ROUNDING = 1e-6  # of an RMSE; smaller differences are rounding of float32
-_RIDGES = np.logspace(-6, 4, 11)  # for scaled features: from none to nearly the mean
-
-Points = tuple[FloatArray, FloatArray]
 
 
 def compare(ours: FloatArray, theirs: FloatArray, groups: Any = None) -> Rival:
     """Compare the errors of a rival with ours on the same points, both ``(n,)``.
 
-    Points of one group, numbered ``(n,)`` from 0, may have errors in common: then chance is judged
-    by the scatter of whole groups.
+    Points of one group, numbered ``(n,)`` from 0, may have errors in common: then chance is
+    estimated from the scatter of whole groups.
     """
     n, least = len(ours), float(np.finfo(np.float64).tiny)
     size = max(float(np.abs([ours, theirs]).max()), least)
@@ -62,20 +57,6 @@ def compare(ours: FloatArray, theirs: FloatArray, groups: Any = None) -> Rival:
         # Convert from a difference of mean squares to one of their roots.
         chance = max(chance / both, _ROUNDING * both)
     return Rival(float(size * rival), float(size * (rival - rmse)), float(size * chance))
-
-
-def linear_model() -> Any:
-    """Return an unfitted linear model: least squares with a ridge chosen by leave-one-out.
-
-    The ridge allows columns that depend on each other, and more columns than rows.
-    """
-    return make_pipeline(StandardScaler(), RidgeCV(_RIDGES))
-
-
-def fit_linear(X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> Any:
-    """Fit such a model to points ``(n, f)``, which may have weights ``(n,)``."""
-    steps = ("standardscaler", "ridgecv")
-    return linear_model().fit(X, y, **{f"{step}__sample_weight": weights for step in steps})
 
 
 class Standing(NamedTuple):
@@ -123,48 +104,6 @@ class Standing(NamedTuple):
         return verdict(self.rmse, self.rivals, self.rows, self.room, "test row")
 
 
-def rival_predictions(
-    train: Points,
-    X: FloatArray,
-    validation: Points | None = None,
-    room: int = ROOM,
-    weights: tuple[FloatArray | None, ...] = (None, None),
-) -> dict[str, FloatArray]:
-    """Predict test points with the rivals of a twin: the mean, a linear model, trees of its size.
-
-    Parameters
-    ----------
-    train : (X, y)
-        Points that it was trained on.
-    X : array of shape (n, f)
-        Points that it never saw.
-    validation : (X, y), optional
-        Points that its settings were chosen on. They choose the trees, too; without them, there are
-        no trees.
-    room : int
-        Bytes of its pack.
-    weights : tuple of array or None
-        How much training and validation points count; None if all do alike.
-
-    Returns
-    -------
-    dict of str to array of shape (n,)
-        Predictions of ``"mean"``, of ``"linear"``, and of ``"trees"`` if any fit.
-    """
-    of_train, of_validation = weights
-    found = {
-        "mean": np.full(len(X), np.average(train[1], weights=of_train)),
-        "linear": np.asarray(fit_linear(*train, of_train).predict(X)),
-    }
-    if validation is not None and len(validation[1]):
-        small = fit_small_trees(
-            train, validation, room, few=True, weights=(of_train, of_validation)
-        )
-        if small:
-            found["trees"] = small.predict(X)
-    return found
-
-
 def standing_beside(
     others: dict[str, FloatArray],
     y: FloatArray,
@@ -185,6 +124,16 @@ def standing_beside(
     }
     rmse, explained = scoring.rmse(error, weights=weights), r2(y, error, weights)
     return Standing(len(y), rmse, explained, rivals, room)
+
+
+def error_groups(groups: Any, times: Any) -> Any:
+    """Return which rows ``(n,)`` may have errors in common, as numbers; None if none do.
+
+    Those are rows of one group, or of one block of time.
+    """
+    if groups is not None:
+        return number_groups(groups)
+    return None if times is None else time_blocks(times, BLOCKS)
 
 
 def rmse_range(rows: int) -> tuple[float, float]:
@@ -209,14 +158,14 @@ def _is_vague(rows: int, factor: float = _VAGUE) -> bool:
 
 def few_rows(test: int, validation: int) -> str | None:
     """Warn if there are few test or validation rows; None if they are enough."""
-    said = []
+    warnings = []
     if _is_vague(test):
         low, high = rmse_range(test)
-        said.append(
+        warnings.append(
             f"{plural(test, 'test row')} cannot tell much: the true RMSE may be {low:.2g} to "
             f"{high:.2g} times the one shown ({100 * LEVEL:g} % interval)"
         )
     if _is_vague(validation, _VAGUE_CHOICE):
         rows = plural(validation, "validation row")
-        said.append(f"settings were chosen on {rows}, largely by chance")
-    return f"Warning: {'; '.join(said)}" if said else None
+        warnings.append(f"settings were chosen on {rows}, largely by chance")
+    return f"Warning: {'; '.join(warnings)}" if warnings else None

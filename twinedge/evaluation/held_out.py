@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.data.source import Source
-from twinedge.data.splitting import number_groups, time_blocks
 from twinedge.defaults import COVERAGE
 from twinedge.encoding.times import Notation
 from twinedge.evaluation.forecasting import naive_forecast, score_blocks
@@ -61,8 +60,7 @@ class HeldOut:
     @classmethod
     def of(cls, model: "TwinRegressor", source: Source) -> "HeldOut":
         """Predict the test rows of a table with a model that was fitted to its training rows."""
-        from twinedge.evaluation.comparison import rival_predictions
-        from twinedge.evaluation.small_trees import ROOM
+        from twinedge.evaluation.rivals import ROOM, rival_predictions
 
         rows = source.rows.test
         train, validation = source.part(source.rows.train), source.part(source.rows.val)
@@ -119,14 +117,10 @@ class HeldOut:
 
     def scores(self) -> dict[str, Any]:
         """Return the scores that a run keeps, in JSON types."""
-        from twinedge.evaluation.comparison import BLOCKS, standing_beside
+        from twinedge.evaluation.comparison import error_groups, standing_beside
 
         weights = relative(self.weights)
-        alike = None  # rows whose errors may have something in common
-        if self.groups is not None:
-            alike = number_groups(self.groups)
-        elif self.times is not None:
-            alike = time_blocks(self.times, BLOCKS)
+        alike = error_groups(self.groups, self.times)
         beside = standing_beside(self.rivals, self.y, self.predicted, self.room, weights, alike)
         found, error = beside.scores(), self.predicted - self.y
         if self.times is not None and self.notation is not None:

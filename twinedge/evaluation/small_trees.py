@@ -163,50 +163,42 @@ def fit_small_trees(
     SmallTrees or None
         None if not even one tree fits.
     """
+    task = _Task(train, validation, weights, room, seed, few)
+
+    def grow(setting: TreeSetting) -> SmallTrees | None:
+        return (_boost if setting.family == "boosting" else _plant)(setting, task)
+
     best: SmallTrees | None = None
     for kind in kinds:
         settings = (_FEW if few else _SHAPES)[kind]
         if few and kind == "forest" and len(train[1]) > _MANY:
             continue
-        found = [_grow(one, train, validation, weights, room, seed, few) for one in settings]
+        found = [grow(one) for one in settings]
         if kind == "boosting" and not few and any(found):
             first = min((one for one in found if one), key=lambda one: one.rmse_val).setting
             others = [(1.0, 0.5)]
             if len(train[1]) <= _MANY:  # histograms always use all points
                 others += [(1.0, 1.0), (0.5, 0.5)]
-            found += [
-                _grow(one, train, validation, weights, room, seed, few)
-                for one in (first._replace(rows=rows, features=part) for rows, part in others)
-            ]
+            found += [grow(first._replace(rows=rows, features=part)) for rows, part in others]
         for one in found:
             if one and (best is None or one.rmse_val < best.rmse_val):
                 best = one
     return best
 
 
-def _grow(
-    setting: TreeSetting,
-    train: Points,
-    validation: Points,
-    weights: Weights,
-    room: int,
-    seed: int,
-    few: bool,
-) -> SmallTrees | None:
-    if setting.family == "boosting":
-        return _boost(setting, train, validation, weights, room, seed, few)
-    return _plant(setting, train, validation, weights, room, seed)
+class _Task(NamedTuple):
+    """What all settings are tried on, as ``fit_small_trees`` takes it."""
+
+    train: Points
+    validation: Points
+    weights: Weights
+    room: int
+    seed: int
+    few: bool
 
 
-def _boost(
-    setting: TreeSetting,
-    train: Points,
-    validation: Points,
-    weights: Weights,
-    room: int,
-    seed: int,
-    few: bool,
-) -> SmallTrees | None:
+def _boost(setting: TreeSetting, task: _Task) -> SmallTrees | None:
+    train, (X, y), weights, room, seed, few = task
     points, leaves = len(train[1]), setting.leaves
     most = (room - HEAD_BYTES) // (forest_bytes(1, leaves) - HEAD_BYTES)
     if most < 1:
@@ -236,7 +228,6 @@ def _boost(
             **common,
         ).fit(*train, sample_weight=weights[0])
         sizes = _sizes(tree for (tree,) in model.estimators_)
-    X, y = validation
     errors = [scoring.rmse(stage, y, weights[1]) for stage in model.staged_predict(X)]
     best = int(np.argmin(errors))
 
@@ -247,14 +238,8 @@ def _boost(
     return SmallTrees(setting, best + 1, sizes[best], errors[best], predict, model)
 
 
-def _plant(
-    setting: TreeSetting,
-    train: Points,
-    validation: Points,
-    weights: Weights,
-    room: int,
-    seed: int,
-) -> SmallTrees | None:
+def _plant(setting: TreeSetting, task: _Task) -> SmallTrees | None:
+    train, validation, weights, room, seed, _ = task
     # As many as would fit if all leaves were equal; trees that do not fit are then cut off.
     most = (room - HEAD_BYTES) // (ROOT_BYTES + (setting.leaves - 1) * DECISION_BYTES)
     if most < 1:

@@ -1,7 +1,7 @@
-"""Judge whether a twin suits the data, by the model that ``twinedge train`` makes of them.
+"""Whether a twin suits the data, by the model that ``twinedge train`` makes of them.
 
-Everything is judged on training rows, each predicted by models that did not see it: in five folds,
-the same as those that a training chooses its settings on, and with the same candidates. After few
+Everything is measured on training rows, each predicted by models that did not see it: in the five
+folds that a training chooses its settings on, and with the same candidates. After few
 steps relu is ahead even where silu ends far ahead, so after a quick comparison the best of both go
 on, for as many steps as the networks of a training take together.
 
@@ -10,25 +10,20 @@ much is seen on the validation rows, which no network has seen: the squared erro
 multiplied by the share that is left in the mean of so many networks.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sklearn.dummy import DummyRegressor
-from sklearn.neighbors import KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from twinedge import scoring
 from twinedge.data.source import Source
-from twinedge.data.splitting import time_blocks
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
-from twinedge.evaluation.comparison import BLOCKS, compare, fit_linear
+from twinedge.evaluation.comparison import compare, error_groups
 from twinedge.evaluation.forecasting import naive_forecast
-from twinedge.evaluation.small_trees import ROOM, fit_small_trees
+from twinedge.evaluation.rivals import RIVALS, fit_rival
+from twinedge.evaluation.small_trees import ROOM, Points
 from twinedge.evaluation.verdict import LARGE, NAMES, Rival, Verdict, verdict
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.weights import of_rows
@@ -40,17 +35,12 @@ from twinedge.training.selection import (
     predict_held_out,
 )
 from twinedge.training.tasks import FOLDS, PairTask
-from twinedge.training.teachers import teachers_of
 from twinedge.training.trainer import Checkpoint, NetworkJob, Trained
 from twinedge.training.trainer import train as train_networks
 from twinedge.wording import plural
 
 FEWEST_ROWS = 30
 _COMPARING = "Training the other models"
-
-Points = tuple[FloatArray, FloatArray]
-Weights = tuple[FloatArray | None, FloatArray | None]  # of training and validation points
-Predict = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -60,7 +50,7 @@ class Suitability:
     Parameters
     ----------
     rows : int
-        Number of rows judged.
+        Number of rows compared on.
     twin : float
         Error of the networks of a training, together.
     rivals : dict of str to Rival
@@ -128,29 +118,28 @@ def suitability(
     Raises
     ------
     InputError
-        If there are too few rows to judge.
+        If there are too few rows to compare on.
     """
     model = TwinRegressor(effort=effort, random_state=seed, n_jobs=n_jobs)
     seed, threads = seed_of(seed), jobs_of(n_jobs)
     task, train, held = _task(model, source, seed)
     if task.train < FEWEST_ROWS or not task.has_folds:
         rows = plural(task.train, "training row")
-        raise InputError(f"{rows} are too few to judge: at least {FEWEST_ROWS} are needed")
+        raise InputError(f"{rows} are too few to compare on: at least {FEWEST_ROWS} are needed")
     y, weights = train[1], of_rows(task.weights, slice(task.train))
     root = np.ones(len(y)) if weights is None else np.sqrt(weights / weights.mean())
     with progress_bar(verbose) as progress:
         kept = Checkpoint(checkpoint, model._owner(task, seed), False)
         errors = {
-            name: (said - y) * root
-            for name, said in _rivals(task, train, held, seed, threads, progress).items()
+            name: (predicted - y) * root
+            for name, predicted in _rivals(task, train, held, seed, threads, progress).items()
         }
         twin = _twin(task, model, seed, progress, kept, threads) * root
     if source.times is not None:
         naive = (naive_forecast(source.times, source.y)[source.rows.train] - y) * root
         errors["naive"] = np.where(np.isnan(naive), twin, naive)  # the first row has none before
-    groups = task.groups
-    if source.times is not None:
-        groups = time_blocks(source.times[source.rows.train], BLOCKS)
+    in_time = of_rows(source.times, source.rows.train)
+    groups = error_groups(task.groups if in_time is None else None, in_time)
     found = {name: compare(twin, one, groups) for name, one in errors.items()}
     return Suitability(len(y), scoring.rmse(twin), found)
 
@@ -200,15 +189,15 @@ def _twin(
         )
 
     found = trained("folds", plan.folds)
-    words = predict_held_out(task, candidates, found, task.x[:0])
-    best = best_candidates(task, candidates, words)
+    predictions = predict_held_out(task, candidates, found, task.x[:0])
+    best = best_candidates(task, candidates, predictions)
     if plan.folds < LONG_ENOUGH:
         candidates = [candidates[k] for k in best]
         found = trained("longer folds", plan.final * networks // FOLDS, looks=1)
-        words = predict_held_out(task, candidates, found, task.x[:0])
-        best = best_candidates(task, candidates, words)
+        predictions = predict_held_out(task, candidates, found, task.x[:0])
+        best = best_candidates(task, candidates, predictions)
     left = _averaging(task, found[best[0] * FOLDS :][:FOLDS], networks)
-    off = words[best[0]].rows.astype(np.float64) - task.y[: task.train]
+    off = predictions[best[0]].rows.astype(np.float64) - task.y[: task.train]
     errors: FloatArray = off * task.scale * np.sqrt(left)
     return errors
 
@@ -241,64 +230,21 @@ def _rivals(
     X, y = train
     weights = of_rows(task.weights, slice(task.train))
     of_validation = of_rows(task.weights, slice(task.train, None))
-    said = {name: np.empty(len(y)) for name in RIVALS}
+    predictions = {name: np.empty(len(y)) for name in RIVALS}
 
     def predict(job: tuple[str, int]) -> None:
         name, fold = job
         held = task.fold(fold)
         rest = np.setdiff1d(np.arange(len(y)), held)
-        fitted = RIVALS[name](
-            (X[rest], y[rest]), validation, (of_rows(weights, rest), of_validation), seed
-        )
-        said[name][held] = fitted(X[held])
+        known = X[rest], y[rest]
+        each = of_rows(weights, rest), of_validation
+        fitted = fit_rival(name, known, validation, each, seed=seed)
+        assert fitted is not None  # the default room is enough for a tree
+        predictions[name][held] = fitted(X[held])
 
     jobs = [(name, k) for name in RIVALS for k in range(FOLDS)]
     progress.stage(_COMPARING, seconds=3 + len(y) / 100)
     with ThreadPoolExecutor(threads) as pool:
         for done, (name, _) in enumerate(zip(jobs, pool.map(predict, jobs), strict=True), 1):
             progress.at(NAMES[name[0]], done, len(jobs))
-    return said
-
-
-def _of_teacher(name: str) -> Callable[..., Predict]:
-    def fit(train: Points, _: Points, weights: Weights, seed: int) -> Predict:
-        found = teachers_of([name], len(train[1]), seed)
-        assert found is not None  # a teacher was named
-        predict: Predict = found[0][0].fit(*train, weights[0]).predict
-        return predict
-
-    return fit
-
-
-def _trees(train: Points, validation: Points, weights: Weights, seed: int) -> Predict:
-    found = fit_small_trees(train, validation, few=True, seed=seed, weights=weights)
-    assert found is not None  # the default room is enough for a tree
-    return found.predict
-
-
-def _nearest(train: Points, _: Points, weights: Weights, seed: int) -> Predict:
-    model = make_pipeline(StandardScaler(), KNeighborsRegressor(5, weights="distance"))
-    predict: Predict = model.fit(*train).predict
-    return predict
-
-
-def _linear(train: Points, _: Points, weights: Weights, seed: int) -> Predict:
-    predict: Predict = fit_linear(*train, weights[0]).predict
-    return predict
-
-
-def _mean(train: Points, _: Points, weights: Weights, seed: int) -> Predict:
-    predict: Predict = DummyRegressor().fit(*train, sample_weight=weights[0]).predict
-    return predict
-
-
-# How each is fitted: training points, validation points, weights of both, seed. The slow ones come
-# first, so that threads end together.
-RIVALS: dict[str, Callable[[Points, Points, Weights, int], Predict]] = {
-    "boosting": _of_teacher("boosting"),
-    "trees": _trees,
-    "forest": _of_teacher("trees"),
-    "nearest": _nearest,
-    "linear": _linear,
-    "mean": _mean,
-}
+    return predictions

@@ -2,7 +2,7 @@
 
 The best of all is named, whatever else is better than the twin. A model that differs from it by
 less than chance explains is as good, unless it may be much better: then more rows are needed, and
-how many is said. Needs only the standard library.
+the sentence says how many. Needs only the standard library.
 """
 
 from math import ceil, inf, log10
@@ -68,7 +68,7 @@ _INSTEAD = {
 _EXACT = 0.01  # of the error of the mean: a linear model below this is suspicious
 FEWEST = 13  # rows: the true RMSE may be 1.5 times the one on fewer (90 % interval)
 # If another model may be better than the twin by more than this share of its error, the two cannot
-# be called equally good; benchmarks/advice.py shows how often that is said, and how often rightly.
+# be called equally good; benchmarks/advice.py shows how often that happens, and how often rightly.
 _MATTERS = 0.15
 
 

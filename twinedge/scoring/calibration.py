@@ -45,8 +45,8 @@ _FREEDOM = 4  # degrees of freedom of the Student distribution
 _ROUNDS = 300  # of a fit
 _FOLDS = 10
 _NOTHING = 1e-3  # signals that explain a smaller share of the variance are dropped
-# Errors are a little too small on rows that settings were chosen on: their quantile is taken half a
-# rank further out.
+# Errors are a little too small on rows that settings were chosen on: their quantile lies this share
+# of the way to the next larger score.
 _FLATTERY = 0.5
 
 
@@ -291,7 +291,7 @@ def quantile(
     coverage : float
         Between 0 and 1.
     further : float
-        Which part of a rank to go further out.
+        Which share of the way to the next larger score to go.
     weights : array of shape (n,), optional
         Weights of the scores, above 0. The new score is expected to weigh as much as one of these
         drawn in proportion to its weight, which makes n rows count as their effective number.
