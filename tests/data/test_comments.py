@@ -54,7 +54,7 @@ HEADER = "the comment above the first row is its header"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("# a,b,y\n" + ROWS, [HEADER]),
         ("#a, b , y\n" + ROWS, [HEADER]),
