@@ -32,18 +32,13 @@ def test_every_truncation_is_noticed(data):
         assert refused(data[:length]) is Reason.TRUNCATED
 
 
-@pytest.mark.parametrize("more", [b"\0", b"\1", bytes(16), b"TWIN" * 100])
-def test_bytes_behind_the_end_are_noticed(data, more):
-    assert refused(data + more) is Reason.LENGTH
-
-
 def mutate(rng, data):
     """Change a pack at random where it hurts: contents, fields, table, length, order."""
     data = bytearray(data)
     behind = 48 + 12 * data[6]
     for _ in range(rng.integers(1, 3)):
         what = rng.choice(
-            ["nudge", "nudge", "nudge", "nudge", "word", "header", "table", "cut", "turn"]
+            ["nudge", "nudge", "nudge", "nudge", "word", "header", "table", "cut", "reverse"]
         )
         if what == "nudge":
             data[rng.integers(behind, len(data))] ^= 1 << rng.integers(8)
@@ -114,8 +109,8 @@ def survive_mutations(packs, count, seed):
 
 
 def test_mutations_with_good_checksums_are_refused_or_harmless(packs):
-    refusals, evaluated = survive_mutations(packs, 6000, 0)
-    assert min(refusals, evaluated) > 1000
+    refusals, evaluated = survive_mutations(packs, 1200, 0)
+    assert min(refusals, evaluated) > 200
 
 
 @pytest.mark.slow

@@ -24,15 +24,12 @@ FILES = [
         f"tests/runtime/test_{name}.py"
         for name in (
             "devices",
-            "four_backends",
+            "file_device",
             "imports",
-            "lines",
             "native",
-            "public",
             "reference",
-            "sealing",
             "sensor_example",
-            "silence",
+            "streaming",
         )
     ),
     "tests/pi/platform_checks.py",

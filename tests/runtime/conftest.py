@@ -20,6 +20,20 @@ def random_pack():
     return runpy.run_path(str(HERE.parent / "pack" / "random_packs.py"))["random_pack"]
 
 
+@pytest.fixture
+def opened(tmp_path):
+    """Open a pack with both backends: ``opened(pack)``."""
+    from twinedge.pack import write_pack
+    from twinedge.runtime.loading import load
+
+    def both(pack):
+        path = tmp_path / "model.twin"
+        path.write_bytes(write_pack(pack))
+        return [load(path, backend) for backend in ("numpy", "native")]
+
+    return both
+
+
 @pytest.fixture(scope="session")
 def plain():
     """Read bytes with the plain evaluator: ``plain(data).evaluate(x)``."""
@@ -78,23 +92,64 @@ def device_checks():
 
 @pytest.fixture(scope="session")
 def exported(tmp_path_factory, request):
-    """Models in every format and shape: one at all levels, without intervals and with them.
+    """Models in every format and shape, at the lowest level; all but "tiny" have intervals.
 
-    The other, with intervals, at the lowest level. ``device_checks.py`` lists the files.
     TWINEDGE_EXPORTED names a folder with all of them, for machines that cannot train.
     """
-    kinds = {
-        "tiny": ("tiny_twin", None, False),
-        "four": ("four_twins", 1, True),
-        "calibrated": ("tiny_twin", None, True),
-    }
-    if made := os.environ.get("TWINEDGE_EXPORTED"):
-        return {name: Path(made, name) for name in kinds}
+    kinds = {"tiny": "tiny_twin", "four": "four_twins", "calibrated": "tiny_twin"}
+    if folder := os.environ.get("TWINEDGE_EXPORTED"):
+        return {name: Path(folder, name) for name in kinds}
     curve = request.getfixturevalue("curve")
     return {
-        name: _export(tmp_path_factory.mktemp(name), request.getfixturevalue(model), *how, *curve)
-        for name, (model, *how) in kinds.items()
+        name: _export(
+            tmp_path_factory.mktemp(name),
+            request.getfixturevalue(model),
+            *(1, name != "tiny"),
+            *curve,
+        )
+        for name, model in kinds.items()
     }
+
+
+@pytest.fixture(scope="session")
+def exported_at_every_level(tmp_path_factory, tiny_twin, curve):
+    """One model in every format, shape and level, without intervals and with them."""
+    return {
+        name: _export(tmp_path_factory.mktemp(name), tiny_twin, None, intervals, *curve)
+        for name, intervals in (("tiny", False), ("calibrated", True))
+    }
+
+
+@pytest.fixture
+def dialogue():
+    """Serve a device that answers each line as it comes: ``send = dialogue(device)``."""
+    from twinedge.runtime.streaming import serve
+
+    ends, threads = [], []
+
+    def start(device):
+        source, send = os.pipe()
+        receive, out = os.pipe()
+        ends.extend([source, receive])
+        thread = threading.Thread(
+            target=serve, args=(device, source, lambda text: os.write(out, text.encode()))
+        )
+        thread.start()
+        threads.append((thread, send, out))
+
+        def exchange(line):
+            os.write(send, line)
+            return os.read(receive, 1000).decode()
+
+        return exchange
+
+    yield start
+    for thread, send, out in threads:
+        os.close(send)
+        thread.join()
+        os.close(out)
+    for one in ends:
+        os.close(one)
 
 
 def _calibrated(model, rows, metadata, fill, X, y):

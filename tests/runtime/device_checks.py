@@ -19,7 +19,7 @@ class Given:
     """A folder of files, the queries they were made for, and the float model's answers."""
 
     def __init__(self, folder, backend="auto"):
-        self.folder, self.backend = Path(folder), backend
+        self.folder, self.backend, self._devices = Path(folder), backend, {}
         expected = np.load(self.folder / "expected.npz")
         self.x, self.mean, self.spread = expected["x"], expected["mean"], expected["spread"]
         self.nearest = expected["nearest"]  # means with the two nearest anchors of each twin
@@ -33,7 +33,9 @@ class Given:
         self.fill = about["fill"]  # of the second feature, if it may be missing
 
     def device(self, name):
-        return load(self.folder / name, self.backend)
+        if name not in self._devices:
+            self._devices[name] = load(self.folder / name, self.backend)
+        return self._devices[name]
 
     def is_off(self, name, found, expected, times=1):
         off = np.sqrt(np.mean(np.square(np.asarray(found, np.float64) - expected))) / self.unit
@@ -51,9 +53,9 @@ def predictions_are_those_of_the_float_model(given, name):
     np.testing.assert_array_equal(again, mean)
     if not device.coverages:
         np.testing.assert_array_equal(std, spread)
-    said = device.predict_all(given.x)
-    np.testing.assert_array_equal(said.mean, mean)
-    np.testing.assert_array_equal(said.spread, spread)
+    found = device.predict_all(given.x)
+    np.testing.assert_array_equal(found.mean, mean)
+    np.testing.assert_array_equal(found.spread, spread)
 
 
 def the_batch_changes_nothing(given, name):
@@ -90,8 +92,8 @@ def bad_queries_are_refused_in_the_same_words(given, name):
         ([["a"] * features], "'a' is not a number"),
         ([[1j] * features], "'1j' is not a number"),
     ):
-        for ask in asking(device):
-            assert words in complaint(ask, x)
+        for call in calls_of(device):
+            assert words in complaint(call, x)
     for neighbors in (0, -1, 1.5, "2", True):
         words = complaint(device.predict, given.x, neighbors=neighbors)
         assert "is not a whole number of at least 1" in words
@@ -107,8 +109,8 @@ def what_is_missing_is_filled_in_or_refused_by_name(given, name):
             assert not device.outside(x)[1, number]
             assert np.isfinite(device.predict(x)).all()
             continue
-        for ask in (*asking(device), device.missing):
-            words = complaint(ask, x)
+        for call in (*calls_of(device), device.missing):
+            words = complaint(call, x)
             assert words == f"a query has a feature that is not a number: {feature}"
     assert not device.missing(given.x).any()
     assert (device.predict_all(given.x).missing is None) == (not device.fillable.any())
@@ -119,11 +121,16 @@ def intervals_are_there_or_refused(given, name):
     for coverage in (0, 1, 90, np.nan, "0.9", None, True):
         words = complaint(device.predict_interval, given.x, coverage)
         assert "is not a number between 0 and 1" in words
-    said = device.predict_all(given.x)
+    found = device.predict_all(given.x)
     if not device.coverages:
-        for ask in (device.predict_interval, device.predict_all):
-            assert "has no intervals: " in complaint(ask, given.x, 0.9)
-        assert (device.usual_coverage, said.scale, said.low, said.high) == (None, None, None, None)
+        for call in (device.predict_interval, device.predict_all):
+            assert "has no intervals: " in complaint(call, given.x, 0.9)
+        assert (device.usual_coverage, found.scale, found.low, found.high) == (
+            None,
+            None,
+            None,
+            None,
+        )
         return
     assert list(device.coverages) == sorted(set(device.coverages))
     assert f"it has {device.coverages[0]:g}" in complaint(device.predict_interval, given.x, 0.1234)
@@ -137,8 +144,8 @@ def intervals_are_there_or_refused(given, name):
     assert (ends[:, 1] >= mean[:, None]).all()
     usual = device.predict_interval(given.x, device.usual_coverage)
     assert usual.shape == (len(given.x), 2)
-    for found, expected in ((said.scale, scale), (said.low, usual[:, 0]), (said.high, usual[:, 1])):
-        np.testing.assert_array_equal(found, expected)
+    for name, right in (("scale", scale), ("low", usual[:, 0]), ("high", usual[:, 1])):
+        np.testing.assert_array_equal(getattr(found, name), right)
 
 
 def intervals_are_as_close_to_those_of_the_float_model_as_predictions(given, name):
@@ -165,8 +172,8 @@ def what_is_missing_is_answered_as_what_stands_for_it(given, name):
         missing[3:, 1], filled[3:, 1] = np.nan, given.fill
         # As in a pack, in 16 bits.
         tolerance = max(1e-4, given.allowed[name]) * given.unit
-        for ask in (device.predict, device.spread, device.predict_interval):
-            np.testing.assert_allclose(ask(missing), ask(filled), atol=tolerance)
+        for call in (device.predict, device.spread, device.predict_interval):
+            np.testing.assert_allclose(call(missing), call(filled), atol=tolerance)
         assert device.missing(missing).sum() == len(given.x) - 3
 
 
@@ -230,8 +237,8 @@ CHECKS = (
 )
 
 
-def asking(device):
-    """The backend that answers queries, for any file."""
+def calls_of(device):
+    """Methods that take queries, of any device."""
     return device.predict, device.outside, device.estimates, device.spread, device.predict_all
 
 
@@ -247,15 +254,20 @@ def complaint(function, *args, **kwargs):
     return words
 
 
+def run_all(given, name):
+    """Make every check on one file; returns how many there are."""
+    for check in CHECKS:
+        check(given, name)
+    return len(CHECKS)
+
+
 def main(folder):
     given = Given(folder)
     runtimes, passed = set(), 0
     for name in given.allowed:
         if name.endswith(".tflite"):
             runtimes.add(given.device(name).info["runtime"])
-            for check in CHECKS:
-                check(given, name)
-                passed += 1
+            passed += run_all(given, name)
     print(json.dumps({"runtimes": sorted(runtimes), "passed": passed, "numpy": np.__version__}))
 
 

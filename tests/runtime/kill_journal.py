@@ -62,7 +62,7 @@ def opened(path):
     return journal
 
 
-def child(path, seed, told):
+def child(path, seed, report):
     journal = opened(path)
     for name, values in calls(seed):
         journal.lock()
@@ -73,7 +73,7 @@ def child(path, seed, told):
             journal.keep(np.zeros(len(journal), bool))
         else:
             journal.add(records_of(values))
-        os.write(told, b".")
+        os.write(report, b".")
 
 
 def main(folder, kills, seed):
@@ -85,14 +85,14 @@ def main(folder, kills, seed):
         if number % 25 == 0:
             path.unlink(missing_ok=True)
             state = [], 0
-        listen, tell = os.pipe()
+        listen, report = os.pipe()
         pid = os.fork()
         if not pid:
             try:
-                child(path, [seed, number], tell)
+                child(path, [seed, number], report)
             finally:
                 os._exit(1)
-        os.close(tell)
+        os.close(report)
         done, wanted, start = 0, rng.choice([0, 1, 1, 2, 3, 5]), time.perf_counter()
         while done < wanted:
             assert os.read(listen, 1), "the child ended before"
@@ -104,8 +104,8 @@ def main(folder, kills, seed):
         os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL, "the child ended before"
-        while told := os.read(listen, 1 << 16):
-            done += len(told)
+        while dots := os.read(listen, 1 << 16):
+            done += len(dots)
         os.close(listen)
         todo = calls([seed, number])
         for _ in range(done):

@@ -1,47 +1,31 @@
-"""For every file and backend: the same questions, the same answers, the same errors."""
-
-import runpy
-from pathlib import Path
+"""For every file and backend: the same queries, the same predictions, the same errors."""
 
 import pytest
 
-CHECKS = runpy.run_path(str(Path(__file__).parent / "device_checks.py"))["CHECKS"]
-LEVELS = {
-    "tflite": ("int8", "int8-float-edges", "int16-float-edges", "float32"),
-    "onnx": ("int8", "int8-weights", "float32"),
-}
+FILES = [
+    f"{kind}-int8/{name}.{kind}" for kind in ("tflite", "onnx") for name in ("model", "model_twin")
+]
+MODELS = ("tiny", "four", "calibrated")
 
 
-def files(levels):
-    """Names of the converted files of a model at these levels."""
-    return [
-        f"{kind}-{level}/{name}.{kind}"
-        for kind, all_levels in LEVELS.items()
-        for level in all_levels[:levels]
-        for name in ("model", "model_twin")
-    ]
-
-
-FILES = {"tiny": files(None), "four": files(1), "calibrated": files(None)}
-
-
-@pytest.mark.parametrize(
-    ("model", "name"), [(model, name) for model, names in FILES.items() for name in names]
-)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_every_converted_file(exported, device_checks, model, name, check):
-    check(device_checks["Given"](exported[model]), name)
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_converted_file(exported, device_checks, model, name):
+    given = device_checks["Given"](exported[model])
+    assert list(given.allowed) == ["model.twin", *FILES]
+    device_checks["run_all"](given, name)
 
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])
-@pytest.mark.parametrize("model", FILES)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_every_evaluator_of_packs(exported, device_checks, model, backend, check):
-    check(device_checks["Given"](exported[model], backend), "model.twin")
+@pytest.mark.parametrize("model", MODELS)
+def test_every_evaluator_of_packs(exported, device_checks, model, backend):
+    device_checks["run_all"](device_checks["Given"](exported[model], backend), "model.twin")
 
 
-def test_no_file_is_left_out(exported, device_checks):
-    found = {name: device_checks["Given"](folder).allowed for name, folder in exported.items()}
-    assert {name: list(allowed) for name, allowed in found.items()} == {
-        name: ["model.twin", *converted] for name, converted in FILES.items()
-    }
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["tiny", "calibrated"])
+def test_every_level(exported_at_every_level, device_checks, model):
+    given = device_checks["Given"](exported_at_every_level[model])
+    assert len(given.allowed) == 1 + 2 * (4 + 3)
+    for name in given.allowed:
+        device_checks["run_all"](given, name)

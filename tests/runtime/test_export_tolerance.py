@@ -1,6 +1,7 @@
 """The same 500 queries through the files of one export: all backends keep what it printed."""
 
 from copy import copy
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,17 +19,10 @@ BACKENDS = {
 
 @pytest.fixture(scope="module")
 def done(tiny_run, tmp_path_factory):
-    from twinedge.run_folder import load_run
     from twinedge_export import export
 
-    run = load_run(tiny_run)
-    run.model.fill_values_ = np.array([0.25, np.nan, np.nan])
-    return export(
-        run,
-        tmp_path_factory.mktemp("export") / "out",
-        anchors=8,
-        formats=("twin", "tflite", "onnx"),
-    )
+    folder = tmp_path_factory.mktemp("export") / "out"
+    return export(tiny_run, folder, anchors=8, formats=("twin", "tflite", "onnx"))
 
 
 @pytest.fixture(scope="module")
@@ -43,16 +37,17 @@ def scale(tiny_twin, queries):
     """Return scales of the float model with the anchors and coefficients of an export."""
     from twinedge.estimators.difficulty import learn_difficulty
 
-    def of(done):
+    @cache
+    def of(folder, rows):
         model = copy(tiny_twin)
-        model.difficulty_ = learn_difficulty(tiny_twin, 0, [done.rows])
-        calibration = calibration_of(load(done.folder / "model.twin").pack)
-        return calibration.scale(model._signals(queries, done.rows, None)[1])
+        model.difficulty_ = learn_difficulty(tiny_twin, 0, [np.array(rows)])
+        calibration = calibration_of(load(folder / "model.twin").pack)
+        return calibration.scale(model._signals(queries, np.array(rows), None)[1])
 
-    return of
+    return lambda done: of(done.folder, tuple(done.rows))
 
 
-def test_every_file_of_the_export_is_asked(done):
+def test_every_file_of_the_export_is_tested(done):
     assert set(done.record()["files"]) == set(BACKENDS)
 
 
@@ -82,19 +77,7 @@ def test_a_backend_holds_what_the_export_printed(done, queries, tiny_twin, scale
             assert np.sqrt(np.mean(np.square(off))) <= within
 
 
-@pytest.mark.parametrize("kind", BACKENDS)
-def test_a_missing_feature_is_the_same_to_all_files(done, queries, kind):
-    device = load(done.record()["files"][kind]["path"])
-    assert device.coverages == load(done.folder / "model.twin").coverages != ()
-    assert device.fillable.tolist() == [True, False, False]
-    missing, filled = queries.copy(), queries.copy()
-    missing[:, 0], filled[:, 0] = np.nan, 0.25
-    unit = device.predict(queries).std()
-    np.testing.assert_allclose(device.predict(missing), device.predict(filled), atol=0.01 * unit)
-    assert device.missing(missing)[:, 0].all()
-    assert not device.outside(missing)[:, 0].any()
-
-
+@pytest.mark.slow
 def test_of_networks_that_were_fine_tuned_the_floats_have_a_second_output_of_their_own(
     tiny_run, tiny_twin, queries, scale, tmp_path
 ):

@@ -1,35 +1,21 @@
 """What a device reports for a calibrated pack: scale, intervals, and unusual features."""
 
 import runpy
-import threading
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from twinedge.pack import Domain, write_pack
+from twinedge.pack import Domain
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 from twinedge.runtime.device import Device
-from twinedge.runtime.loading import load
 
 TESTS = Path(__file__).parents[1]
 CASES = runpy.run_path(str(TESTS / "firmware" / "cases.py"))
 BACKENDS = ("numpy", "native")
 NAMES = ("angle", "offset", "idle")
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """Open a pack with both backends: ``opened(pack)``."""
-
-    def both(pack):
-        path = tmp_path / "model.twin"
-        path.write_bytes(write_pack(pack))
-        return [load(path, backend) for backend in BACKENDS]
-
-    return both
 
 
 @pytest.fixture
@@ -90,7 +76,7 @@ def check_against_reference(device, pack, x):
     same_bits(device.predict_interval(x, device.coverages), every)
     for number, (coverage, one) in enumerate(zip(device.coverages, bounds, strict=True)):
         same_bits(device.predict_interval(x, coverage), np.ascontiguousarray(every[:, :, number]))
-        said = device.predict_all(x, coverage)
+        whole = device.predict_all(x, coverage)
         for name, right in (
             ("mean", found.mean),
             ("spread", found.spread),
@@ -98,18 +84,20 @@ def check_against_reference(device, pack, x):
             ("low", one.low),
             ("high", one.high),
         ):
-            same_bits(getattr(said, name), right)
-        np.testing.assert_array_equal(said.outside, outside)
-        assert (said.missing is not None) == device.fillable.any()
-        if said.missing is not None:
-            np.testing.assert_array_equal(said.missing, missing)
+            same_bits(getattr(whole, name), right)
+        np.testing.assert_array_equal(whole.outside, outside)
+        assert (whole.missing is not None) == device.fillable.any()
+        if whole.missing is not None:
+            np.testing.assert_array_equal(whole.missing, missing)
     usual = device.predict_all(x)
     at = pack.intervals.usual_level
     assert device.usual_coverage == at / 1000
     same_bits(usual.low, bounds[levels.index(at)].low)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 12))]
+)
 def test_random_packs_give_the_bits_of_the_reference(random_pack, opened, seed):
     rng = np.random.default_rng([21, seed])
     for number in range(3):
@@ -128,14 +116,14 @@ def test_wide_and_narrow_packs_in_any_type(random_pack, opened, name):
 
     Packs.random_pack = staticmethod(random_pack)
     pack = CASES["draw"](Packs, name, scaled=True)
-    x = queries(pack, 300)
+    x = queries(pack, 60)
     for device in opened(pack):
         check_against_reference(device, pack, x)
         check_against_reference(device, pack, x.astype(np.float64))
         check_against_reference(device, pack, np.asfortranarray(x))
 
 
-@pytest.mark.parametrize("neighbors", [1, 3, 4096])
+@pytest.mark.parametrize("neighbors", [1, 4096])
 def test_neighbors_change_scale_and_ends_alike(pack, opened, neighbors):
     x = queries(pack, 40)
     near = replace(pack, neighbors=neighbors)
@@ -170,14 +158,6 @@ def test_shapes_are_those_that_users_of_intervals_expect(pack, opened):
         assert device.predict(x[:0], return_std=True)[1].shape == (0,)
 
 
-def test_wider_coverage_wider_interval(pack, opened):
-    x = queries(pack, 50)
-    for device in opened(pack):
-        ends = device.predict_interval(x, device.coverages)
-        assert (np.diff(ends[:, 0], axis=1) <= 0).all()
-        assert (np.diff(ends[:, 1], axis=1) >= 0).all()
-
-
 def test_a_coverage_is_found_despite_the_noise_of_floats(pack, opened):
     pack = replace(
         pack, intervals=replace(pack.intervals, quantiles=dict.fromkeys(range(100, 1000, 100), 9))
@@ -190,33 +170,34 @@ def test_a_coverage_is_found_despite_the_noise_of_floats(pack, opened):
         assert device.predict_interval([[0, 0, 0]], np.array(0.9)).shape == (1, 2)
 
 
-NO_NUMBERS = (0, 1, 1.0, 0.0, -0.9, 90, np.nan, np.inf, 1e400, 10**400, "0.9", None, True, 0.9j)
-
-
-@pytest.mark.parametrize("coverage", [*NO_NUMBERS, [0.9, 1.5], [[0.9]], "high"], ids=repr)
-def test_what_is_no_coverage_is_refused(pack, opened, complaint, coverage):
+def test_other_coverages_are_refused(pack, opened, complaint):
+    numbers = (
+        0,
+        1.0,
+        -0.9,
+        90,
+        np.nan,
+        1e400,
+        10**400,
+        "0.9",
+        None,
+        True,
+        0.9j,
+        [0.9, 1.5],
+        [[0.9]],
+    )
     for device in opened(pack):
-        words = complaint(device.predict_interval, [[0, 0, 0]], coverage)
-        assert "is not a number between 0 and 1" in words
-
-
-@pytest.mark.parametrize("coverage", [0.9005, 0.8995, 0.85, 0.001, 0.899, np.float16(0.9)])
-def test_a_coverage_that_is_not_there_is_refused_with_those_that_are(
-    pack, opened, complaint, coverage
-):
-    for device in opened(pack):
-        for ask in (device.predict_interval, device.predict_all):
-            words = complaint(ask, [[0, 0, 0]], coverage)
-            assert "has no intervals of coverage 0." in words
-            assert words.endswith(", it has 0.5, 0.8, 0.9, 0.95, 0.99")
-        assert "0.9005" not in words or coverage == 0.9005
-
-
-def test_above_the_highest_it_says_why(pack, opened, complaint):
-    for device in opened(pack):
-        for coverage in (0.995, 0.9999, [0.5, 0.999]):
+        for coverage in numbers:
             words = complaint(device.predict_interval, [[0, 0, 0]], coverage)
-            assert "model.twin has no intervals of coverage 0.99" in words
+            assert "is not a number between 0 and 1" in words
+        for coverage in (0.9005, 0.8995, 0.001, np.float16(0.9)):
+            for call in (device.predict_interval, device.predict_all):
+                words = complaint(call, [[0, 0, 0]], coverage)
+                assert (
+                    f"has no intervals of coverage {float(coverage):.9g}, it has 0.5, 0.8" in words
+                )
+        for coverage in (0.995, [0.5, 0.999]):
+            words = complaint(device.predict_interval, [[0, 0, 0]], coverage)
             assert words.endswith("0.99; its calibration rows allow no more")
 
 
@@ -231,31 +212,9 @@ def test_the_default_is_for_ninety_percent_and_nothing_else(pack, opened, compla
         same_bits(low, device.predict_interval([[0, 0, 0]], 0.8)[:, 0].copy())
 
 
-def test_unasked_the_lowest_is_taken_where_all_are_higher(pack, opened):
+def test_the_usual_coverage_is_the_lowest_where_all_are_higher(pack, opened):
     pack = replace(pack, intervals=replace(pack.intervals, quantiles={950: 7, 990: 8}))
     assert [device.usual_coverage for device in opened(pack)] == [0.95, 0.95]
-
-
-def test_packs_without_intervals_are_as_they_were(random_pack, opened, complaint):
-    pack = random_pack(np.random.default_rng(3), features=3, scaled=False)
-    x = queries(pack, 50)
-    found = reference.evaluate(pack, x)
-    for device in opened(pack):
-        assert (device.coverages, device.usual_coverage) == ((), None)
-        assert device.fields == ("mean", "spread", "outside")
-        mean, std = device.predict(x, return_std=True)
-        same_bits(mean, found.mean)
-        same_bits(std, found.spread)
-        same_bits(device.spread(x), found.spread)
-        said = device.predict_all(x)
-        same_bits(said.spread, found.spread)
-        assert said[3:] == (None, None, None, None)
-        assert not device.missing(x).any()
-        np.testing.assert_array_equal(said.outside, device.outside(x))
-        for ask in (device.predict_interval, device.predict_all):
-            words = complaint(ask, x, 0.9)
-            assert "model.twin has no intervals: " in words
-        assert "between 0 and 1" in complaint(device.predict_interval, x, 90)
 
 
 def test_a_feature_is_outside_by_its_integer(pack, opened):
@@ -278,47 +237,12 @@ def test_without_a_domain_the_metadata_say_what_is_outside(pack, opened):
         assert device.predict_all([[2, 0.5, -2]]).missing is None
 
 
-def test_a_missing_feature_is_filled_in_and_flagged(pack, opened):
-    x, filled = np.zeros((40, 3)), np.zeros((40, 3))
-    x[3, 1], filled[3, 1] = np.nan, 12.34
-    for device in opened(pack):
-        assert device.fillable.tolist() == [False, True, False]
-        assert device.fields[-1] == "missing"
-        assert np.argwhere(device.missing(x)).tolist() == [[3, 1]]
-        assert not device.outside(x).any()
-        for ask in (device.predict, device.spread, device.estimates, device.predict_interval):
-            same_bits(ask(x), ask(filled))
-            same_bits(ask(x[3:4]), ask(filled[3:4]))
-        said, expected = device.predict_all(x), device.predict_all(filled)
-        np.testing.assert_array_equal(said.missing, np.isnan(x))
-        for one, other in zip(said[:-1], expected[:-1], strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 def test_a_fill_value_outside_is_missing_and_not_outside(pack, opened):
     domain = replace(pack.domain, fill=np.array([NO_FILL, 6000, NO_FILL], np.int16))
     for device in opened(replace(pack, domain=domain)):
         assert not device.outside([[0, np.nan, 0]]).any()
         assert not device.predict_all([[0, np.nan, 0]]).outside.any()
         assert device.outside([[0, 60, 0]]).any()
-
-
-@pytest.mark.parametrize("rows", [1, 40])
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
-def test_what_may_not_be_missing_is_refused_by_name(pack, opened, complaint, rows, kind):
-    x = np.zeros((rows, 3), kind)
-    x[0, 1] = x[-1, 2] = np.nan
-    for device in opened(pack):
-        for ask in (
-            device.predict,
-            device.predict_interval,
-            device.predict_all,
-            device.spread,
-            device.estimates,
-            device.outside,
-            device.missing,
-        ):
-            assert complaint(ask, x) == "a query has a feature that is not a number: idle"
 
 
 def test_a_name_that_would_break_the_line_is_escaped(pack, opened, complaint):
@@ -334,39 +258,11 @@ def test_flags_of_more_features_than_a_mask_has_bits(random_pack, opened):
     x = np.tile(pack.x_offset, (40, 1)).astype(np.float64)
     x[np.arange(40), np.arange(40)] = np.where(np.arange(40) % 2, np.inf, np.nan)
     for device in opened(pack):
-        said = device.predict_all(x)
-        np.testing.assert_array_equal(said.missing, np.isnan(x))
-        np.testing.assert_array_equal(said.outside, np.isinf(x))
+        found = device.predict_all(x)
+        np.testing.assert_array_equal(found.missing, np.isnan(x))
+        np.testing.assert_array_equal(found.outside, np.isinf(x))
         usual = device.predict_all(pack.x_offset[None])
         assert not (usual.missing | usual.outside).any()
-
-
-def test_threads_share_a_device_at_different_coverages(pack, opened):
-    _, device = opened(pack)
-    x = queries(pack, 300)
-    expected = {
-        coverage: device.predict_interval(x, coverage).tobytes() for coverage in device.coverages
-    }
-    assert len(set(expected.values())) == 5
-    wrong = []
-
-    def ask(coverage):
-        for _ in range(30):
-            if device.predict_interval(x, coverage).tobytes() != expected[coverage]:
-                wrong.append(coverage)
-            alone = device.predict_interval(x[:1], coverage).tobytes()
-            if alone != expected[coverage][:8]:
-                wrong.append(coverage)
-            said = device.predict_all(x, coverage)
-            if np.stack([said.low, said.high], axis=1).tobytes() != expected[coverage]:
-                wrong.append(coverage)
-
-    threads = [threading.Thread(target=ask, args=(one,)) for one in device.coverages]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 def test_levels_that_no_writer_writes_are_passed_over():
@@ -374,33 +270,3 @@ def test_levels_that_no_writer_writes_are_passed_over():
         {}, np.zeros((2, 1)), anchors=1, info={"file": "m"}, levels=[70000, 500, 0, 1000, 100, 500]
     )
     assert device.coverages == (0.1, 0.5)
-
-
-class Converted(Device):
-    """Like a file with scale among its outputs."""
-
-    def __init__(self):
-        super().__init__(
-            {}, np.array([[-1.0], [1.0]]), anchors=1, info={"file": "m"}, levels=(500, 900)
-        )
-
-    def _predict(self, x, neighbors):
-        return x[:, 0].astype(np.float32), np.full(len(x), 0.5, np.float32)
-
-    def _bounds(self, x, neighbors, levels):
-        mean, spread = self._predict(x, neighbors)
-        ends = [mean + sign * np.float32(level) for level in levels for sign in (-1, 1)]
-        return np.stack([mean, spread, spread * 2, *ends])
-
-
-def test_a_device_needs_bounds_and_no_more_to_have_intervals(complaint):
-    device, x = Converted(), np.array([[1.0], [2.0]])
-    assert device.coverages == (0.5, 0.9)
-    assert device.predict(x, return_std=True)[1].tolist() == [1.0, 1.0]
-    assert device.spread(x).tolist() == [0.5, 0.5]
-    assert device.predict_interval(x).tolist() == [[-899, 901], [-898, 902]]
-    assert device.predict_interval(x, [0.5, 0.9])[0].tolist() == [[-499, -899], [501, 901]]
-    said = device.predict_all(x, 0.5)
-    assert [said.scale.tolist(), said.low.tolist()] == [[1, 1], [-499, -498]]
-    assert said.outside.tolist() == [[False], [True]]
-    assert "not a number: x0" in complaint(device.predict_all, [[np.nan]])

@@ -1,4 +1,4 @@
-"""A journal as bytes and as a file: section 11 of FORMAT.md, and no harm whatever happens to it."""
+"""A journal as bytes and as a file: section 11 of FORMAT.md, and what faults do to it."""
 
 import errno
 import os
@@ -6,7 +6,6 @@ import random
 import struct
 import subprocess
 import sys
-import time
 import zlib
 from pathlib import Path
 
@@ -79,18 +78,18 @@ def array(held):
     return np.array([list(one) for one in held.values()], np.uint8).reshape(-1, SIZE)
 
 
-def in_words(content):
+def as_dict(content):
     return dict(zip(content.numbers.tolist(), map(bytes, content.records), strict=True))
 
 
 def read(*parts):
     found = read_journal(b"".join(parts))
     assert found is not None
-    return in_words(found)
+    return as_dict(found)
 
 
 def held(path):
-    return in_words(Journal(path).content)
+    return as_dict(Journal(path).content)
 
 
 def opened(path, room=40):
@@ -142,15 +141,8 @@ def test_a_new_journal_has_the_bytes_of_the_format(path):
         )
 
 
-def test_the_first_record_goes_after_the_heads_of_a_new_journal(path):
-    with opened(path) as journal:
-        journal.add(array(some(1)))
-    size = SLOT * 43
-    assert path.read_bytes() == block(1, some(1), size=size, moved=0) + b"\xff" * size
-
-
-@pytest.mark.parametrize("program", [1, 2, 4, 8, 16, 32, 64, 128, 256])
-@pytest.mark.parametrize("erased", [b"\xff", b"\0", b"\xa5"])
+@pytest.mark.parametrize("program", [1, 16, 256])
+@pytest.mark.parametrize("erased", [b"\xff", b"\xa5"])
 def test_a_dump_of_flash_is_read_and_goes_on(path, program, erased):
     slot = -(-SLOT // program) * program
     size = -(-12 * slot // 256) * 256
@@ -160,7 +152,7 @@ def test_a_dump_of_flash_is_read_and_goes_on(path, program, erased):
     new = block(1, points, size=size, slot=slot, moved=4, behind=b"\x33", erased=erased)
     path.write_bytes(new + old)
     found = Journal(path).content
-    assert in_words(found) == points
+    assert as_dict(found) == points
     assert (found.head.owner, found.head.stamp, found.damaged) == (OWNER, STAMP, 0)
     assert found.numbers.dtype == np.uint32
     with Journal(path) as journal:
@@ -174,19 +166,6 @@ def test_a_dump_of_flash_is_read_and_goes_on(path, program, erased):
     assert held(path) == some(3, first=9)
 
 
-@pytest.mark.parametrize("size", [20, 24, 28, 4112])
-def test_records_of_any_size_are_kept(path, size):
-    records = np.random.default_rng(size).integers(0, 256, (9, size)).astype(np.uint8)
-    with Journal(path) as journal:
-        journal.lay_out(5, size, 10)
-        journal.add(records[:4])
-        for one in records[4:]:
-            journal.add(one[None])
-    found = Journal(path).content
-    np.testing.assert_array_equal(found.records, records)
-    assert (found.head.size, found.head.slot, found.room) == (size, size + 8, 10)
-
-
 @pytest.mark.parametrize("fill", [b"", b"\xff", b"\0", b"\x17"])
 def test_a_journal_that_was_never_written_is_empty(path, fill):
     path.write_bytes(fill * 4096)
@@ -194,20 +173,6 @@ def test_a_journal_that_was_never_written_is_empty(path, fill):
         assert (len(journal), journal.content.head.generation) == (0, 0)
         journal.add(array(some(2)))
     assert held(path) == some(2)
-
-
-def test_updated_records_are_written_with_the_next_change(path):
-    with opened(path) as journal:
-        journal.add(array(some(3)))
-        before = path.read_bytes()
-        journal.update(array(some(3, seed=5)), 1234)
-        assert path.read_bytes() == before
-        journal.add(array(some(1, first=3)))
-    assert held(path) == {**some(3, seed=5), **some(1, first=3)}
-    assert Journal(path).content.head.stamp == 1234
-    size = len(before) // 2
-    new = block(2, held(path), size=size, moved=3, stamp=1234)
-    assert path.read_bytes() == before[:size] + new
 
 
 # Which block is in use.
@@ -225,15 +190,6 @@ def test_of_two_blocks_the_later_one_counts(first, ahead):
         assert read(one, other) == (some(3, seed=5) if ahead > 0 else some(2))
 
 
-def test_generations_go_on_after_the_last(path):
-    size = SLOT * 9
-    path.write_bytes(block(WORD - 1, some(2), size=size) + b"\xff" * size)
-    with Journal(path) as journal:
-        journal.add(array(some(1, first=2)))
-        assert journal.content.head.generation == 1
-    assert held(path) == some(3)
-
-
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("places", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)])
 def test_any_of_the_heads_will_do(which, places):
@@ -246,7 +202,7 @@ def test_any_of_the_heads_will_do(which, places):
         blocks = [block(5, some(2), size=size)] * 2
         blocks[which] = new
         found = read_journal(b"".join(blocks))
-        assert in_words(found) == some(4, seed=1)
+        assert as_dict(found) == some(4, seed=1)
         assert found.damaged == 0
         assert found.copies == places
 
@@ -262,7 +218,7 @@ def test_a_block_with_one_head_counts_only_if_what_was_moved_is_there(which):
             blocks[which] = new
             left = {number: one for number, one in points.items() if number + 3 != slot}
             found = read_journal(b"".join(blocks))
-            assert in_words(found) == (before if slot < 6 else left)
+            assert as_dict(found) == (before if slot < 6 else left)
             if slot >= 6:
                 # Erased at the end is not damaged, unless a whole record follows.
                 assert found.damaged == (damage[0] == 0 or slot == 6)
@@ -274,35 +230,26 @@ def test_a_block_with_one_head_counts_only_if_what_was_moved_is_there(which):
             assert read(*blocks) == left
 
 
-def test_slots_that_were_passed_over_do_not_count():
+def test_slots_that_were_passed_over_or_are_of_an_earlier_generation_do_not_count():
     size = SLOT * 12
     # One slot did not take its record, and another one took it in spite of a reported failure.
     slots = [b"\0" * SLOT, *(entry(6, *one) for one in some(3).items()), entry(6, 2, record("x"))]
     new = head(6, 3, end=8) + b"\xff" * (3 * SLOT - 28) + b"".join(slots)
     new = new.ljust(size, b"\xff")
     found = read_journal(new + block(5, some(1, seed=3), size=size))
-    assert in_words(found) == some(3)
-    assert found.damaged == 2
+    assert (as_dict(found), found.damaged) == (some(3), 2)
+    old, new = block(4, some(6), size=size), block(6, some(2, seed=1), size=size)
+    found = read_journal(new[: 5 * SLOT] + old[5 * SLOT :] + block(5, {}, size=size))
+    assert (as_dict(found), found.damaged) == (some(2, seed=1), 4)
 
 
 def test_numbers_ascend():
     size = SLOT * 12
     numbers = [4, 3, 4, 9, 9, 5, 10, WORD - 1]
     slots = b"".join(entry(6, one, record(one)) for one in numbers)
-    new = changed(block(6, {}, size=size), 3, slots)
-    found = read_journal(new + b"\xff" * size)
-    assert in_words(found) == {one: record(one) for one in (4, 9, 10)}
+    found = read_journal(changed(block(6, {}, size=size), 3, slots) + b"\xff" * size)
+    assert as_dict(found) == {one: record(one) for one in (4, 9, 10)}
     assert found.following == 11
-
-
-def test_records_of_an_earlier_generation_do_not_count():
-    size = SLOT * 12
-    old = block(4, some(6), size=size)
-    new = block(6, some(2, seed=1), size=size)
-    content = new[: 5 * SLOT] + old[5 * SLOT :]
-    found = read_journal(content + block(5, {}, size=size))
-    assert in_words(found) == some(2, seed=1)
-    assert found.damaged == 4
 
 
 @pytest.mark.parametrize("erased", [b"\xff", b"\0"])
@@ -312,11 +259,11 @@ def test_damage_at_the_end_is_seen_where_storage_erases_to_one_value(erased):
     for slot in (6, 9, 10):
         broken = changed(content, slot, record(1) + bytes(8))
         assert read_journal(broken + erased * size).damaged == 1
-    # Elsewhere it cannot be told from nothing.
+    # Elsewhere it looks like erased storage.
     noise = random.Random(0).randbytes(size)
     content = content[: 6 * SLOT] + noise[6 * SLOT :]
     found = read_journal(content + noise)
-    assert in_words(found) == some(3)
+    assert as_dict(found) == some(3)
     assert found.damaged == 0
 
 
@@ -344,21 +291,6 @@ def test_a_block_that_was_cut_is_written_again_before_the_other_is_touched(path,
         left = {number: one for number, one in some(4).items() if number != 1}
         assert path.read_bytes()[:size] == block(7, left, size=size)
         assert read_journal(path.read_bytes()[size:] + b"\xff" * size).head.generation == 6
-
-
-def test_heads_are_written_last_and_the_first_one_first(path, monkeypatch):
-    written, write = [], module._write
-    monkeypatch.setattr(
-        module, "_write", lambda *what: (written.append((what[1], len(what[2]))), write(*what))
-    )
-    size = SLOT * 20
-    path.write_bytes(block(3, some(2), size=size) + b"\xff" * size)
-    with Journal(path) as journal:
-        journal.add(array(some(1)))
-        journal.add(array(some(1)))
-        forget(journal, 0)
-    at = [(size, size), *((size + one * SLOT, SLOT) for one in (0, 1, 5, 6))]
-    assert written == [*at, (0, size), (0, SLOT), (SLOT, SLOT)]
 
 
 # A list in a file.
@@ -402,36 +334,9 @@ def test_it_is_a_list_that_survives(tmp_path_factory, steps, shape):
         else:
             journal.close()
             journal = opened(path) if name == "reopen" else journal
-        assert in_words(journal.content) == model
+        assert as_dict(journal.content) == model
         assert held(path) == model
     journal.close()
-
-
-def test_a_full_journal_refuses_more_and_keeps_what_it_has(path, complaint):
-    size = SLOT * 8
-    path.write_bytes(block(1, some(3), size=size) + b"\xff" * size)
-    with Journal(path) as journal:
-        assert "room for 5 points and holds 3" in complaint(journal.add, array(some(3)))
-        journal.add(array(some(2, first=3)))
-        before = path.read_bytes()
-        assert "forget some before learning 1 more" in complaint(journal.add, array(some(1)))
-        assert path.read_bytes() == before
-        forget(journal, 0)
-        journal.add(array(some(1, first=5)))
-    assert held(path) == some(5, first=1)
-
-
-def test_many_single_records_go_round_the_blocks(path):
-    size = SLOT * 10
-    path.write_bytes(block(1, {}, size=size) + b"\xff" * size)
-    with Journal(path) as journal:
-        for number in range(60):
-            if len(journal) == 7:
-                forget(journal, *journal.content.numbers[:5])
-            journal.add(array(some(1, first=number)))
-            assert held(path) == in_words(journal.content)
-    assert max(held(path)) == 59
-    assert Journal(path).content.head.generation > 10
 
 
 def test_numbers_may_run_out_but_are_not_used_again(path, complaint):
@@ -476,36 +381,14 @@ def test_a_bit_that_flips_costs_one_record_at_most():
         slot = (bit // 8 - size) // SLOT
         if bit >= 8 * size and 3 <= slot < 9:
             left = {number: one for number, one in whole.items() if number - 1 != slot}
-            assert in_words(found) == left
+            assert as_dict(found) == left
             assert found.damaged == 1
         else:
-            assert in_words(found) == whole
-            # An erased slot is told by its second word; the last one says what that reads.
+            assert as_dict(found) == whole
+            # An erased slot is known by its second word, as the last slot has it.
             number = 4 <= (bit // 8 - size) % SLOT < 8
             assert found.damaged == (bit >= 8 * size and 9 <= slot < 11 and number)
         assert not found.truncated
-
-
-def test_after_damage_it_goes_on(path):
-    content, _, size = two_blocks()
-    for bit in random.Random(1).sample(range(8 * size, 16 * size), 40):
-        broken = bytearray(content)
-        broken[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(broken)
-        with Journal(path) as journal:
-            left = in_words(journal.content)
-            if bit % 2:
-                # The head knows the numbers before it, the records those after it.
-                number = int(journal.add(array(some(1, first=99)))[0])
-                assert number == max(*left, 7) + 1
-                left[number] = record((0, 99))
-            else:
-                forget(journal)  # which clears away what is damaged
-            assert journal.content.damaged == 0
-            assert in_words(journal.content) == left
-        found = Journal(path).content
-        assert in_words(found) == left
-        assert (found.damaged, found.following) == (0, max(*left, 7) + 1)
 
 
 def test_cut_at_any_byte_it_has_records_that_were_there_and_is_not_written(path, complaint):
@@ -517,7 +400,7 @@ def test_cut_at_any_byte_it_has_records_that_were_there_and_is_not_written(path,
         if found is None:
             assert length < 28
             continue
-        words = in_words(found)
+        words = as_dict(found)
         assert any(words.items() <= one.items() for one in were)
         # As long as the later block has two heads, older records are never returned, and what is
         # left of it is.
@@ -539,24 +422,11 @@ def test_a_first_block_that_is_cut_gives_what_is_left_of_it():
     for slots in range(3, 12):
         found = read_journal(content[: slots * SLOT + 5 * 4])
         assert found.truncated
-        assert in_words(found) == some(slots - 3)
+        assert as_dict(found) == some(slots - 3)
     assert not read_journal(content).truncated
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=500), st.integers(0, 900), st.booleans())
-def test_whatever_is_written_over_it_there_are_whole_records_or_none(rubbish, place, longer):
-    content, records, _ = two_blocks()
-    if longer:
-        content = content[:place] + rubbish + content[place:]
-    else:
-        content = (content[:place] + rubbish + content[place + len(rubbish) :])[: len(content)]
-    found = read_journal(content)
-    if found is not None:
-        assert in_words(found).items() <= {*some(5).items(), *records.items()}
-
-
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     generation=generations,
     slot=st.integers(0, 400) | st.sampled_from([65532, 65535]),
@@ -581,19 +451,6 @@ def test_a_head_of_any_content_is_harmless(
     else:
         assert len(path.read_bytes()) == len(content)
         assert len(Journal(path)) == 0
-
-
-def test_reading_a_full_journal_takes_little_time(path):
-    with Journal(path) as journal:
-        journal.lay_out(OWNER, 96, 1088)
-        journal.add(np.random.default_rng(0).integers(0, 256, (1024, 96)).astype(np.uint8))
-    data = path.read_bytes()
-    took = []
-    for _ in range(5):
-        start = time.perf_counter()
-        read_journal(data)
-        took.append(time.perf_counter() - start)
-    assert min(took) < 0.02  # seconds; a few milliseconds on a quiet machine
 
 
 # Interrupted programs.
@@ -629,7 +486,7 @@ def test_a_power_cut_leaves_the_records_of_before_or_those_of_after(path, monkey
     beside.parent.mkdir()
     journal, seen = opened(path), 0
     for number in range(40):
-        before = in_words(journal.content)
+        before = as_dict(journal.content)
         if number % 9 == 8:
             journal.close()
             journal = opened(path)
@@ -637,16 +494,16 @@ def test_a_power_cut_leaves_the_records_of_before_or_those_of_after(path, monkey
             forget(journal, *range(*sorted(rng.randrange(40) for _ in range(2))))
         else:
             journal.add(array(some(rng.choice([1, 1, 2]), seed=number)))
-        after = in_words(journal.content)
+        after = as_dict(journal.content)
         for state in states:
             assert read(state) in (before, after)
         # Whatever it is, the next change succeeds.
         for state in rng.sample(states, min(3, len(states))):
             beside.write_bytes(state)
             with opened(beside) as other:
-                there = in_words(other.content)
+                there = as_dict(other.content)
                 other.add(array(some(1, seed=99)))
-                assert dict(list(in_words(other.content).items())[:-1]) == there
+                assert dict(list(as_dict(other.content).items())[:-1]) == there
             assert dict(list(held(beside).items())[:-1]) == there
         seen += len(states)
         states.clear()
@@ -654,7 +511,7 @@ def test_a_power_cut_leaves_the_records_of_before_or_those_of_after(path, monkey
     assert seen > 1000
 
 
-@pytest.mark.parametrize("times", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_killed_many_times_it_has_all_that_was_confirmed(tmp_path, times):
     done = subprocess.run(
         [sys.executable, HERE / "kill_journal.py", tmp_path, str(times), "1"],
@@ -690,7 +547,7 @@ def test_a_full_disk_changes_nothing(path, complaint, monkeypatch, call):
         assert names(path.parent) in ([], [path.name])
         assert not path.exists() or path.read_bytes() == b""
         journal.add(array(some(3)))
-        before = in_words(journal.content)
+        before = as_dict(journal.content)
         calls = (
             lambda: journal.add(array(some(2, seed=1))),
             lambda: journal.add(array(some(1, seed=1))),
@@ -700,32 +557,13 @@ def test_a_full_disk_changes_nothing(path, complaint, monkeypatch, call):
             with monkeypatch.context() as patch:
                 patch.setattr(os, name, instead)
                 assert "No space left" in complaint(change)
-            assert in_words(journal.content) == before
+            assert as_dict(journal.content) == before
             if call != "fsync":  # what was written is there despite the error
                 assert held(path) == before
             # Work continues when there is room again.
             number = int(journal.add(array(some(1, seed=5)))[0])
             before[number] = record((5, 0))
             assert held(path) == before
-
-
-def test_a_file_that_may_not_be_written_is_named(path, complaint, monkeypatch):
-    with opened(path) as journal:
-        journal.add(array(some(2)))
-    before, open_file = path.read_bytes(), os.open
-
-    def read_only(name, flags, *mode):
-        if flags & os.O_RDWR:
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return open_file(name, flags, *mode)
-
-    monkeypatch.setattr(os, "open", read_only)
-    journal = Journal(path)
-    assert in_words(journal.content) == some(2)
-    for change in (lambda: journal.add(array(some(1))), lambda: forget(journal, 0)):
-        assert complaint(change) == f"cannot write {path}: Permission denied"
-    assert in_words(journal.content) == some(2)
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -765,48 +603,19 @@ def test_a_storage_without_locks_is_named(path, complaint, monkeypatch):
 # Two programs.
 
 
-HOLDER = """
-import sys
-from twinedge.runtime.journal_file import Journal
-journal = Journal(sys.argv[1])
-journal.lock()
-for line in sys.stdin:
-    if line == "forget\\n":
-        journal.keep(journal.content.numbers > 0)
-    else:
-        journal.close()
-    print(len(journal), flush=True)
-"""
-
-
-def test_a_second_program_is_refused_until_the_first_has_closed(path, complaint):
-    with opened(path) as journal:
-        journal.add(array(some(3)))
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, path],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
-
-        def ask(what):
-            other.stdin.write(f"{what}\n")
-            other.stdin.flush()
-            return int(other.stdout.readline())
-
-        assert ask("forget") == 2
-        before = path.read_bytes()
-        mine = Journal(path)  # reading alone needs no lock
-        assert len(mine) == 2
-        for change in (lambda: mine.add(array(some(1))), lambda: forget(mine, 1)):
-            assert complaint(change) == f"{path} is in use by another program"
-        assert path.read_bytes() == before
-        assert len(Journal(path)) == len(mine) == 2
-        assert ask("close") == 2
-        mine.add(array(some(1)))
-        assert len(mine) == 3
-        other.stdin.close()
-    mine.close()
+def test_who_does_not_hold_the_lock_may_read_but_not_write(path, complaint):
+    first = opened(path)
+    first.add(array(some(1)))  # locked from its first moment on
+    second = opened(path)
+    before = path.read_bytes()
+    for change in (lambda: second.add(array(some(1))), lambda: forget(second, 0)):
+        assert complaint(change) == f"{path} is in use by another program"
+    assert path.read_bytes() == before
+    assert len(second) == 1
+    first.add(array(some(1)))
+    first.close()
+    second.add(array(some(1)))
+    assert len(second) == 3
 
 
 def test_who_waits_sees_what_the_other_wrote_before_it_writes(path):
@@ -818,18 +627,6 @@ def test_who_waits_sees_what_the_other_wrote_before_it_writes(path):
     second.close()
     forget(first, 0, 1)
     assert first.content.numbers.tolist() == [2]
-
-
-def test_a_new_journal_is_locked_from_its_first_moment_on(path, complaint):
-    first = opened(path)
-    first.add(array(some(1)))
-    second = opened(path)
-    assert len(second) == 1
-    assert "in use" in complaint(second.add, array(some(1)))
-    first.add(array(some(1)))
-    first.close()
-    second.add(array(some(1)))
-    assert len(second) == 3
 
 
 def test_a_journal_that_is_made_while_it_is_opened_is_seen(path, monkeypatch):

@@ -1,6 +1,5 @@
 """Devices that learn: the rule against exact numbers, both backends, and what is refused."""
 
-import threading
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -24,7 +23,6 @@ from twinedge.runtime.adaptation import (
     score_errors,
 )
 from twinedge.runtime.adaptation import adapted as adapted_integers
-from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.calibration import adapted
@@ -98,21 +96,10 @@ words = st.one_of(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(words, words)
 def test_a_quotient_is_that_of_the_format(a, b):
     assert int(over(a, b)) == slow_over(a, b)
-
-
-def test_quotients_of_arrays_are_those_of_their_numbers():
-    rng = np.random.default_rng(0)
-    a, b = (2 ** rng.uniform(0, 32, (2, 500))).astype(np.int64)
-    b[::50] = 0
-    found = over(a, b)
-    assert found.tolist() == [slow_over(*one) for one in zip(a.tolist(), b.tolist(), strict=True)]
-    assert over(a, 7).tolist() == [slow_over(one, 7) for one in a.tolist()]
-    assert over(9, b).tolist() == [slow_over(9, one) for one in b.tolist()]
-    assert found.dtype == np.int64
 
 
 def intervals_with(trust, typical):
@@ -127,12 +114,12 @@ def drawn_points(seed, k, score):
     return (np.sign(scores) * size).astype(np.int64).clip(-(2**31) + 1, 2**31 - 1), scores
 
 
-counts = st.one_of(st.integers(1, 12), st.sampled_from([64, 255, 256, 1023, 1024]))
+counts = st.one_of(st.integers(1, 12), st.sampled_from([64, 255, 1024]))
 halves = st.one_of(st.integers(0, 65535), st.sampled_from([0, 1, 26214, 65534, 65535]))
 signed = st.one_of(st.integers(-(2**31), 2**31 - 1), st.integers(-1000, 1000))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     trust=halves,
     count=counts,
@@ -185,7 +172,7 @@ def test_leaving_one_out_is_adapting_to_the_others(trust, entries, most):
         assert [int(part[one]) for part in found] == [int(part[0]) for part in right]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     st.integers(-(2**30) + 1, 2**30 - 1),
     signed,
@@ -203,7 +190,7 @@ def plain_pack(random_pack):
     return random_pack(np.random.default_rng(5), features=2, scaled=True)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(
     y=st.floats(width=32) | st.floats() | st.integers(-(2**60), 2**60).map(float),
     offset=st.floats(-1e6, 1e6, width=32),
@@ -217,26 +204,7 @@ def test_targets_are_rounded_as_the_format_says(plain_pack, y, offset, gain):
     assert found == (2**30 if right is None else right)
 
 
-def test_a_half_is_rounded_away_from_zero_and_what_is_just_below_is_not(plain_pack):
-    pack = replace(plain_pack, y_offset=np.float32(0), y_gain=np.float32(1))
-    below = np.nextafter(np.float32(0.5), np.float32(0))
-    y = np.array([0.5, -0.5, below, -below, 1.5, 2.5, -2.5, 8388607.5], np.float32)
-    assert quantised_targets(pack, y).tolist() == [1, -1, 0, 0, 2, 3, -3, 8388608]
-
-
 # Devices.
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """Open a pack with both backends: ``opened(pack)``."""
-
-    def both(pack):
-        path = tmp_path / "model.twin"
-        path.write_bytes(write_pack(pack))
-        return [load(path, backend) for backend in BACKENDS]
-
-    return both
 
 
 @pytest.fixture(scope="module")
@@ -263,14 +231,19 @@ def device(trained_path, request):
     return load(trained_path, request.param)
 
 
+@pytest.fixture
+def learner(trained_path):
+    """A device, where the backend does not matter."""
+    return load(trained_path)
+
+
 def answers(device, x):
     """All answers of a device to queries, as bytes."""
-    said = device.predict_all(x)
     parts = [
         device.predict(x),
         *device.predict(x, return_std=True),
         device.predict_interval(x, device.coverages),
-        *(one for one in said if one is not None),
+        *(one for one in device.predict_all(x) if one is not None),
         device.spread(x),
         device.estimates(x),
     ]
@@ -292,7 +265,7 @@ def drawn_site(rng, pack, count):
     return x, (t * float(pack.y_gain) + float(pack.y_offset)).astype(np.float32)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_both_backends_and_the_format_agree_to_the_bit(random_pack, opened, seed):
     rng = np.random.default_rng([77, seed])
     pack = random_pack(rng, scaled=True)
@@ -329,9 +302,9 @@ def by_hand(pack, x, points, y, neighbors):
     scales = reference.raw_scale(at_points.signals, pack.intervals, pack.members).tolist()
     rows = zip(map(partial(slow_target, pack), y), at_points.raw_mean.tolist(), scales, strict=True)
     entries = [(target - mean, slow_score(target - mean, scale)) for target, mean, scale in rows]
-    asked = pack if neighbors is None else replace(pack, neighbors=neighbors)
-    alone = reference.evaluate_raw(asked, q)
-    scale = reference.raw_scale(alone.signals, pack.intervals, asked.members).tolist()
+    near = pack if neighbors is None else replace(pack, neighbors=neighbors)
+    alone = reference.evaluate_raw(near, q)
+    scale = reference.raw_scale(alone.signals, pack.intervals, near.members).tolist()
     right = [
         slow_adapt(pack.intervals.trust, entries, *one)
         for one in zip(alone.raw_mean.tolist(), scale, strict=True)
@@ -340,32 +313,11 @@ def by_hand(pack, x, points, y, neighbors):
     return mean, wide, alone.spread
 
 
-def test_one_query_is_answered_as_among_many(device, site, curve):
-    device.learn(*site)
-    many = device.predict_all(curve[0])
-    for row in (0, 7, 119):
-        alone = device.predict_all(curve[0][row : row + 1])
-        assert [one[0] for one in alone[:2]] == [one[row] for one in many[:2]]
-        assert alone.high[0] == many.high[row]
-    assert device.predict(curve[0][:0]).shape == (0,)
-    assert device.predict_interval(curve[0][:0]).shape == (0, 2)
-
-
 @pytest.fixture(scope="module")
 def site(curve):
     """20 points from a site where everything is a little higher."""
     X, y = curve
     return X[100:], y[100:] + 2 + 0.3 * np.random.default_rng(0).normal(size=20)
-
-
-def test_points_may_come_one_by_one(trained_path, site, curve):
-    for backend in BACKENDS:
-        one_by_one, at_once = load(trained_path, backend), load(trained_path, backend)
-        for row in range(20):
-            one_by_one.learn(site[0][row : row + 1], site[1][row : row + 1])
-        at_once.learn(*site)
-        assert answers(one_by_one, curve[0]) == answers(at_once, curve[0])
-        assert one_by_one.points.numbers.tolist() == list(range(20))
 
 
 def test_predictions_are_pulled_towards_what_is_measured(device, site):
@@ -380,8 +332,7 @@ def test_predictions_are_pulled_towards_what_is_measured(device, site):
     assert abs(errors[10].mean()) < abs(errors[1].mean()) < abs(errors[0].mean())
 
 
-@pytest.mark.parametrize("count", [1, 3, 20])
-@pytest.mark.parametrize("trust", [0.05, 0.4, 0.95])
+@pytest.mark.parametrize(("count", "trust"), [(1, 0.95), (3, 0.4), (20, 0.05)])
 def test_it_is_the_rule_in_floats_but_for_rounding(trained, opened, site, curve, count, trust):
     intervals = replace(trained.intervals, trust=round(65536 * trust))
     X, y = site[0][:count], site[1][:count]
@@ -411,134 +362,66 @@ def test_expected_points_narrow_intervals_and_surprising_ones_widen_them(trained
         np.testing.assert_array_equal(np.diff(absurd.predict_interval(X)), before)
 
 
-def test_a_missing_feature_of_a_point_is_filled_in_as_that_of_a_query(random_pack, opened):
-    pack = random_pack(np.random.default_rng(8), features=3, weights="normal", scaled=True)
-    fill = np.array([NO_FILL, 1234, NO_FILL], np.int16)
-    pack = replace(
-        pack,
-        domain=replace(pack.domain, fill=fill),
-        x_offset=np.zeros(3, np.float32),
-        x_gain=np.full(3, 100, np.float32),
-    )
-    for one, other in zip(opened(pack), opened(pack), strict=True):
-        one.learn([[1.0, np.nan, 3.0]], [float(pack.y_offset)])
-        other.learn([[1.0, 12.34, 3.0]], [float(pack.y_offset)])
-        assert answers(one, np.zeros((3, 3))) == answers(other, np.zeros((3, 3)))
-
-
-def test_points_of_any_type_are_the_same_points(device, trained_path, curve):
-    points = [[0, 5, -20], [1, 6, -21]]
-    device.learn(points, [55, 60])
-    right = answers(device, curve[0])
-    for kind in (np.int64, np.float16, np.float32, np.float64, ">f4"):
-        again = load(trained_path, device.info["backend"])
-        again.learn(np.asfortranarray(np.array(points, kind)), np.array([55, 60], kind)[::1])
-        assert answers(again, curve[0]) == right
-
-
 # Forgetting.
 
 
-def test_what_is_forgotten_leaves_no_trace(device, site, curve):
-    right = answers(device, curve[0])
-    device.learn(*site)
-    assert answers(device, curve[0]) != right
-    assert device.forget() == 20
-    assert device.learnt == 0
-    assert answers(device, curve[0]) == right
-    assert device.forget() == 0
+FORGET = [
+    ({}, []),
+    ({"first": 3}, [0, 1, 2, 4, 5, 6, 7, 8, 9]),
+    ({"first": 3, "last": 5}, [0, 1, 2, 6, 7, 8, 9]),
+    ({"last": 5}, [6, 7, 8, 9]),
+    ({"first": 2**40}, list(range(10))),
+    ({"first": 0, "last": 2**70}, []),
+    ({"keep": 4}, [6, 7, 8, 9]),
+    ({"keep": np.int64(0)}, []),
+    ({"keep": 10**30}, list(range(10))),
+    ({"before": 1}, list(range(10))),
+    ({"before": np.uint32(103)}, [0, 3, 4, 5, 6, 7, 8, 9]),
+    ({"before": 2**70}, [0]),
+]
 
 
-@pytest.mark.parametrize(
-    ("how", "left"),
-    [
-        ({}, []),
-        ({"first": 3}, [0, 1, 2, 4, 5, 6, 7, 8, 9]),
-        ({"first": 3, "last": 5}, [0, 1, 2, 6, 7, 8, 9]),
-        ({"last": 5}, [6, 7, 8, 9]),
-        ({"first": 9, "last": 2**32 - 1}, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
-        ({"first": 10}, list(range(10))),
-        ({"first": 5, "last": 5}, [0, 1, 2, 3, 4, 6, 7, 8, 9]),
-        ({"first": 2**40}, list(range(10))),
-        ({"first": 0, "last": 2**70}, []),
-        ({"keep": 4}, [6, 7, 8, 9]),
-        ({"keep": 0}, []),
-        ({"keep": 10}, list(range(10))),
-        ({"keep": 10**30}, list(range(10))),
-        ({"keep": np.int64(1)}, [9]),
-        ({"before": 0}, list(range(10))),
-        ({"before": 1}, list(range(10))),
-        ({"before": 103}, [0, 3, 4, 5, 6, 7, 8, 9]),
-        ({"before": np.uint32(109)}, [0, 9]),
-        ({"before": 2**70}, [0]),
-    ],
-    ids=str,
-)
-def test_points_are_forgotten_by_number_or_by_age(device, trained_path, site, curve, how, left):
+@pytest.mark.parametrize(("how", "left"), FORGET, ids=str)
+def test_points_are_forgotten_by_number_or_by_age(learner, trained_path, site, curve, how, left):
     X, y = site[0][:10], site[1][:10]
-    device.learn(X, y, [0, *range(101, 110)])  # the time of the first is unknown
-    assert device.forget(**how) == 10 - len(left)
-    assert device.points.numbers.tolist() == left
-    fresh = load(trained_path, device.info["backend"])
+    learner.learn(X, y, [0, *range(101, 110)])  # the time of the first is unknown
+    assert learner.forget(**how) == 10 - len(left)
+    assert learner.points.numbers.tolist() == left
+    fresh = load(trained_path)
     fresh.learn(X[left], y[left])
-    assert answers(device, curve[0]) == answers(fresh, curve[0])
-
-
-def test_numbers_go_on_after_the_last_and_are_never_used_again(device, site):
-    X, y = site
-    device.learn(X[:5], y[:5])
-    device.forget(1, 2)
-    device.learn(X[5:7], y[5:7])
-    assert device.points.numbers.tolist() == [0, 3, 4, 5, 6]
-    device.forget(5, 6)
-    device.learn(X[7:8], y[7:8])
-    assert device.points.numbers.tolist() == [0, 3, 4, 7]
-    device.forget()
-    device.learn(X[:1], y[:1])
-    assert device.points.numbers.tolist() == [8]
+    assert answers(learner, curve[0]) == answers(fresh, curve[0])
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("how", "says"),
     [
-        {"first": -1},
-        {"first": 1.5},
-        {"first": "3"},
-        {"first": True},
-        {"last": -7},
-        {"last": [1]},
-        {"keep": -1},
-        {"keep": 2.0},
-        {"keep": None, "first": np.nan},
-        {"keep": 3, "first": 1},
-        {"keep": 3, "last": 1},
-        {"keep": 3, "before": 1},
-        {"before": 3, "first": 1},
-        {"before": -3},
-        {"before": "2026-01-01"},
-        {"first": 3, "last": 2},
-        {"first": 2**40, "last": 2},
+        *(({"first": one}, "whole number") for one in (-1, 1.5, "3", True, np.nan)),
+        ({"last": [1]}, "whole number"),
+        ({"keep": 2.0}, "whole number"),
+        ({"before": "2026-01-01"}, "whole number"),
+        ({"keep": 3, "last": 1}, "not both"),
+        ({"keep": 3, "before": 1}, "not both"),
+        ({"before": 3, "first": 1}, "not both"),
+        ({"first": 3, "last": 2}, "is after 2"),
     ],
     ids=str,
 )
-def test_what_does_not_say_which_points_is_refused(device, site, complaint, how):
-    device.learn(*site)
-    message = complaint(device.forget, **how)
-    assert "whole number" in message or "not both" in message or "is after 2" in message
-    assert device.learnt == 20
+def test_what_does_not_say_which_points_is_refused(learner, site, complaint, how, says):
+    learner.learn(*site)
+    assert says in complaint(learner.forget, **how)
+    assert learner.learnt == 20
 
 
 # Times.
 
 
-def test_points_have_the_times_that_are_given(device, site):
+def test_points_have_the_times_that_are_given(learner, site):
     X, y = site
-    device.learn(X[:2], y[:2])
-    device.learn(X[2:4], y[2:4], np.array([7.0, 2**32 - 1]))
-    device.learn(X[4:5], y[4:5], [True + 0])
-    assert device.points.times.tolist() == [0, 0, 7, 2**32 - 1, 1]
-    np.testing.assert_array_equal(device.points.X, X[:5].astype(np.float32))
-    np.testing.assert_array_equal(device.points.y, y[:5].astype(np.float32))
+    learner.learn(X[:2], y[:2])
+    learner.learn(X[2:4], y[2:4], np.array([7.0, 2**32 - 1]))
+    assert learner.points.times.tolist() == [0, 0, 7, 2**32 - 1]
+    np.testing.assert_array_equal(learner.points.X, X[:4].astype(np.float32))
+    np.testing.assert_array_equal(learner.points.y, y[:4].astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -546,21 +429,16 @@ def test_points_have_the_times_that_are_given(device, site):
     [
         ([1], "one for each point, not shape (1,)"),
         (5, "not shape ()"),
-        ([[1, 2]], "not shape (1, 2)"),
-        ([1, -1], "whole numbers from 0"),
-        ([1, 2**32], "whole numbers from 0"),
-        ([1, 0.5], "whole numbers from 0"),
-        ([1, np.nan], "whole numbers from 0"),
-        ([1, np.inf], "whole numbers from 0"),
+        *(([1, one], "whole numbers from 0") for one in (-1, 2**32, 0.5, np.nan, np.inf)),
         (["a", "b"], "whole numbers from 0"),
-        ([None, None], "whole numbers from 0"),
         ([True, False], "whole numbers from 0"),
+        ([[1], [2, 3]], "one for each point"),
     ],
     ids=str,
 )
-def test_times_that_no_store_can_hold_are_refused(device, site, complaint, times, says):
-    assert says in complaint(device.learn, site[0][:2], site[1][:2], times)
-    assert device.learnt == 0
+def test_times_that_no_store_can_hold_are_refused(learner, site, complaint, times, says):
+    assert says in complaint(learner.learn, site[0][:2], site[1][:2], times)
+    assert learner.learnt == 0
 
 
 # Points that cannot be learnt.
@@ -569,30 +447,18 @@ def test_times_that_no_store_can_hold_are_refused(device, site, complaint, times
 GOOD = [[0.0, 5.0, -20.0]]
 BAD = {
     "nan": (GOOD, [np.nan], "target of point 1 is nan"),
-    "infinity": (GOOD, [np.inf], "target of point 1 is inf"),
     "minus infinity": (GOOD * 3, [1.0, -np.inf, 1.0], "target of point 2 is -inf"),
     "huge": (GOOD, [1e30], "target of point 1 is 1e+30"),
     "more than single precision has": (GOOD, [1e300], "target of point 1 is 1e+300"),
-    "a huge integer": (GOOD, [2**63], "target of point 1"),
     "text": (GOOD, ["high"], "targets must be numbers"),
-    "nothing": (GOOD, [None], "targets must be numbers"),
-    "no real number": (GOOD, [1j], "targets must be numbers"),
     "too few": (
         GOOD * 2,
         [50.0],
         "targets must have shape (2,), one for each point, not shape (1,)",
     ),
-    "too many": (
-        GOOD,
-        [50.0, 51.0],
-        "targets must have shape (1,), one for each point, not shape (2,)",
-    ),
     "a column": (GOOD, [[50.0]], "not shape (1, 1)"),
-    "a number": (GOOD, 50.0, "not shape ()"),
     "ragged": (GOOD * 2, [[1.0], [2.0, 3.0]], "one number for each point"),
     "other features": ([[0.0, 5.0]], [50.0], "needs 3"),
-    "one short row": (GOOD[0][:2], [50.0], "needs 3"),
-    "ragged points": ([[1.0], [2.0, 3.0]], [50.0, 51.0], "same length"),
     "words for a point": ([["a", "b", "c"]], [50.0], "'a' is not a number"),
     "nan in a point": ([[0.0, np.nan, 1.0]], [50.0], "not a number: offset"),
 }
@@ -600,41 +466,20 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_no_point_is_refused_and_nothing_is_learnt(
-    device, site, curve, complaint, tmp_path, name
+    learner, site, curve, complaint, tmp_path, name
 ):
     X, y, says = BAD[name]
-    device.keep(tmp_path / "site.store")
-    device.learn(site[0][:2], site[1][:2])
-    before, stored = answers(device, curve[0]), (tmp_path / "site.store").read_bytes()
-    assert says in complaint(device.learn, X, y)
-    assert answers(device, curve[0]) == before
+    learner.keep(tmp_path / "site.store")
+    learner.learn(site[0][:2], site[1][:2])
+    before, stored = answers(learner, curve[0]), (tmp_path / "site.store").read_bytes()
+    assert says in complaint(learner.learn, X, y)
+    assert answers(learner, curve[0]) == before
     assert (tmp_path / "site.store").read_bytes() == stored
-    assert device.learnt == 2
+    assert learner.learnt == 2
 
 
-@pytest.mark.parametrize("value", [30000.0, -30000.0])
-def test_a_target_far_off_is_kept_as_long_as_it_can_be_stored_and_changes_nothing(
-    trained, opened, site, value
-):
-    y = value * float(trained.y_gain) * 30000 + float(trained.y_offset)
-    for device in opened(trained):
-        before = answers(device, site[0])
-        device.learn(GOOD, [y])
-        assert device.learnt == 1
-        assert answers(device, site[0]) == before
-
-
-def test_to_learn_nothing_is_to_learn_nothing(device, curve):
-    right = answers(device, curve[0])
-    assert device.learn(np.empty((0, 3)), []) == 0
-    assert answers(device, curve[0]) == right
-
-
-@pytest.mark.parametrize("twins", [1, 8])
-def test_there_are_as_many_points_as_there_may_be_and_no_more(
-    random_pack, tmp_path, complaint, twins
-):
-    counts, most = [1] * twins, MOST_POINTS
+def test_there_are_as_many_points_as_there_may_be_and_no_more(random_pack, tmp_path, complaint):
+    counts, most = [1] * 8, MOST_POINTS
     pack = random_pack(
         np.random.default_rng(3), features=1, hidden=(2,), counts=counts, scaled=True, neighbors=0
     )
@@ -686,46 +531,10 @@ def test_other_files_learn_nothing(exported, complaint, tmp_path):
     assert not (tmp_path / "s").exists()
 
 
-def test_a_device_of_any_kind_says_that_it_does_not_learn(complaint):
-    device = Device({}, np.zeros((2, 1)), anchors=1, info={"file": "m.any"})
-    calls = (
-        lambda: device.learn([[1]], [1]),
-        lambda: device.forget(),
-        lambda: device.keep("site.store"),
-    )
-    for call in calls:
-        assert "m.any cannot learn" in complaint(call)
-
-
-# Threads.
-
-
-def test_threads_may_predict_while_nothing_is_learnt(device, site, curve):
-    device.learn(*site)
-    x = np.tile(curve[0], (4, 1))
-    right = device.predict_interval(x).tobytes()
-    wrong = []
-
-    def ask():
-        for _ in range(10):
-            if device.predict_interval(x).tobytes() != right:
-                wrong.append(1)
-            if device.predict(x[:1])[0] != device.predict(x)[0]:
-                wrong.append(2)
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
 # Points in a pack.
 
 
-@pytest.mark.parametrize("count", [1, 5, 20])
-@pytest.mark.parametrize("trust", [0.1, 0.4, 0.9])
+@pytest.mark.parametrize(("count", "trust"), [(1, 0.9), (5, 0.4), (20, 0.1)])
 def test_a_pack_with_the_points_inside_predicts_as_the_device_does(
     trained, opened, site, curve, tmp_path, count, trust
 ):
@@ -761,27 +570,6 @@ def test_a_pack_without_intervals_takes_no_points(random_pack, complaint):
 
 
 # Stores; their bytes are in test_store.py.
-
-
-def test_a_fresh_device_continues_with_what_a_store_holds(trained_path, site, curve, tmp_path):
-    X, y = site
-    store = tmp_path / "site.store"
-    alone = load(trained_path)
-    before = answers(alone, curve[0])
-    alone.learn(X, y)
-    for backend, rows in (("native", slice(0, 7)), ("numpy", slice(7, 8)), ("auto", slice(8, 20))):
-        device = load(trained_path, backend, store=store)
-        assert device.learn(X[rows], y[rows]) == rows.stop - rows.start
-        assert device.learnt == rows.stop
-        del device
-    again = load(trained_path, store=store)
-    assert answers(again, curve[0]) == answers(alone, curve[0]) != before
-    assert again.forget(keep=3) == 17
-    del again
-    again = load(trained_path, store=str(store))
-    assert again.points.numbers.tolist() == [17, 18, 19]
-    again.forget()
-    assert answers(load(trained_path, store=store), curve[0]) == before
 
 
 def test_a_store_that_is_not_there_is_made_with_the_first_point(trained_path, site, tmp_path):

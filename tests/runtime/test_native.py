@@ -100,7 +100,7 @@ def test_all_kinds_of_packs(packs, name, scaled):
 
     pack = CASES["draw"](Packs, name, scaled)
     opened = Native(write_pack(pack), pack)
-    x = queries(pack, 200 if name in CASES["LARGE"] else 1000)
+    x = queries(pack, 100)
     expected = reference.evaluate(pack, x)
     assert_same(evaluate(opened, pack, x), expected)
     mean, spread = opened.predict_with_spread(x)
@@ -137,7 +137,9 @@ def assert_same_bounds(opened, pack, x, expected):
         np.testing.assert_array_equal(out.view(np.uint32), [one.view(np.uint32) for one in right])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 6))]
+)
 def test_bounds_of_random_packs(packs, seed):
     rng = np.random.default_rng([22, seed])
     for number in range(10):
@@ -175,59 +177,7 @@ def test_the_fastest_kernel_is_taken(small):
         Native(data, pack, "mmx")
 
 
-@pytest.mark.parametrize("neighbors", [1, 2, 5, 6, 4096, 10**6])
-def test_neighbors_can_be_told(small, device, neighbors):
-    pack, _ = small
-    x = queries(pack, 30)
-    expected = reference.evaluate(replace(pack, neighbors=min(neighbors, 4096)), x)
-    mean, spread = device.predict(x, return_std=True, neighbors=neighbors)
-    np.testing.assert_array_equal(mean, expected.mean)
-    np.testing.assert_array_equal(spread, expected.spread)
-    np.testing.assert_array_equal(device.predict(x[:1], neighbors=neighbors), expected.mean[:1])
-    estimates = expected.estimates.astype(np.float32) * pack.y_gain + pack.y_offset
-    np.testing.assert_array_equal(device.estimates(x, neighbors=neighbors), estimates)
-
-
-def test_one_query_gives_what_it_gives_among_others(small, device):
-    pack, _ = small
-    x = queries(pack, 600)
-    expected = reference.evaluate(pack, x)
-    np.testing.assert_array_equal(device.predict(x), expected.mean)
-    for row in range(0, 600, 7):
-        mean, spread = device.predict(x[row : row + 1], return_std=True)
-        assert mean == expected.mean[row]
-        assert spread == expected.spread[row]
-    estimates = expected.estimates.astype(np.float32) * pack.y_gain + pack.y_offset
-    np.testing.assert_array_equal(device.estimates(x), estimates)
-    assert device.predict(x[:0]).shape == (0,)
-    assert device.estimates(x[:0]).shape == (0, pack.members)
-
-
-def test_numbers_of_any_kind_are_taken(small, device):
-    pack, _ = small
-    x = np.rint(queries(pack, 40)[:20].clip(-30000, 30000))
-    expected = reference.evaluate(pack, x).mean
-    kinds = [np.float32, np.float64, ">f4", ">f8", np.float16, np.int16, np.int64, np.longdouble]
-    for kind in kinds:
-        of_kind = reference.evaluate(pack, x.astype(kind)).mean
-        np.testing.assert_array_equal(device.predict(x.astype(kind)), of_kind)
-    doubled = np.repeat(np.repeat(x, 2, axis=0), 2, axis=1)
-    for view in (np.asfortranarray(x), doubled[::2, ::2], x[::-1][::-1], x.tolist()):
-        np.testing.assert_array_equal(device.predict(view), expected)
-    np.testing.assert_array_equal(device.predict(x[::-1]), expected[::-1])
-    read_only = x.copy()
-    read_only.flags.writeable = False
-    np.testing.assert_array_equal(device.predict(read_only), expected)
-
-
-def test_a_double_is_rounded_once(small, device):
-    # 64-bit integers that a conversion through double would round twice.
-    pack, _ = small
-    whole = np.array([[2**24 + 1, 2**54 + 2**30 + 1, -(2**60) - 2**36 - 1]])
-    np.testing.assert_array_equal(device.predict(whole), reference.evaluate(pack, whole).mean)
-
-
-@pytest.mark.parametrize("row", [0, 1, 255, 256, 700])
+@pytest.mark.parametrize("row", [0, 256, 700])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_what_is_not_a_number_is_refused(small, device, row, kind):
     pack, _ = small
@@ -275,18 +225,6 @@ def test_nothing_is_leaked(small):
     assert sys.getrefcount(data) == held
 
 
-@pytest.mark.parametrize("place", [0, 4, 8, 20, 60, 200, -1])
-def test_a_damaged_pack_is_refused_as_the_reader_refuses_it(small, place):
-    pack, data = small
-    damaged = bytearray(data)
-    damaged[place] ^= 0x81
-    with pytest.raises(PackError) as by_reader:
-        read_pack(bytes(damaged))
-    with pytest.raises(PackError) as by_c:
-        Native(bytes(damaged), pack)
-    assert by_c.value.reason is by_reader.value.reason
-
-
 def test_a_file_that_is_refused_is_named(small, tmp_path):
     path = tmp_path / "cut.twin"
     path.write_bytes(small[1][:-16])
@@ -316,6 +254,10 @@ def test_buffers_that_do_not_fit_are_refused(small):
     ):
         with pytest.raises((ValueError, BufferError)):
             model.predict(*arguments)
+    nothing = np.zeros(4, "V0")  # items of no bytes
+    for arguments in ((nothing, out, None), (out, nothing, None), (x, out, nothing)):
+        with pytest.raises((ValueError, BufferError)):
+            model.predict(*arguments, -1)
     for arguments in ((x, out), (x, out, None, "1"), (1, out, None, -1), (x, None, None, -1)):
         with pytest.raises(TypeError):
             model.predict(*arguments)
@@ -394,16 +336,6 @@ def test_a_missing_feature_is_refused_where_nothing_stands_for_it(calibrated, sm
         Native(small[1], small[0]).answer(raw, out, None, -1)
 
 
-def test_items_of_no_bytes_are_refused(small):
-    _, data = small
-    model = native._native.Model(data)
-    nothing, out = np.zeros(4, "V0"), np.zeros(4, np.float32)
-    assert memoryview(nothing).itemsize == 0
-    for arguments in ((nothing, out, None), (out, nothing, None), (np.zeros((4, 3)), out, nothing)):
-        with pytest.raises((ValueError, BufferError)):
-            model.predict(*arguments, -1)
-
-
 def unaligned(array):
     """Return a copy at an odd address."""
     memory = np.zeros(array.nbytes + 1, np.uint8)
@@ -438,15 +370,15 @@ def test_threads_share_a_model(small, device):
     expected = reference.evaluate(pack, x)
     wrong = []
 
-    def ask():
-        for _ in range(20):
+    def predict():
+        for _ in range(10):
             if not np.array_equal(device.predict(x), expected.mean):
                 wrong.append("batch")
             alone = [device.predict(x[row : row + 1])[0] for row in range(0, 400, 40)]
             if alone != expected.mean[::40].tolist():
                 wrong.append("alone")
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    threads = [threading.Thread(target=predict) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -456,7 +388,7 @@ def test_threads_share_a_model(small, device):
 
 @pytest.fixture(scope="module")
 def slow(packs):
-    """A slow model, and queries for at least a second."""
+    """A slow model, and queries for half a second or more."""
     pack = packs["random_pack"](
         np.random.default_rng(42), features=2, hidden=(256, 256), counts=[256], neighbors=0
     )
@@ -464,17 +396,17 @@ def slow(packs):
     x = np.zeros((1000, 2), np.float32)
     start = time.perf_counter()
     opened.predict_with_spread(x[:2])
-    repeats = int(2 / (time.perf_counter() - start)) + 1
+    repeats = int(0.7 / (time.perf_counter() - start)) + 1
     return opened, np.zeros((2 * repeats, 2), np.float32)
 
 
 @pytest.fixture(scope="module")
 def long():
-    """One query of a model that takes seconds."""
+    """One query of a model that takes long."""
     from twinedge.budget import Model
     from twinedge_export.boards.reference_packs import random_pack
 
-    pack = random_pack(Model.of(2, (1024, 1024), 800))
+    pack = random_pack(Model.of(2, (1024, 1024), 400))
     return Native(write_pack(pack), pack, "portable"), np.zeros((1, 2), np.float32)
 
 
@@ -508,22 +440,6 @@ def test_it_can_be_interrupted(request, what):
     assert time.perf_counter() - start < whole  # before all is done
 
 
-def test_threads_share_a_model_whose_queries_take_long(long):
-    opened, x = long
-    expected = opened.predict_with_spread(x)
-    found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(opened.predict_with_spread(x)))
-        for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(np.array_equal(one, expected) for one in found)
-    assert len(found) == 3
-
-
 def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):
     pack, data = small
     monkeypatch.setattr(native, "_native", None)
@@ -549,7 +465,7 @@ def test_threads_share_a_batch(calibrated, tmp_path):
             np.testing.assert_array_equal(found, right)
 
 
-@pytest.mark.parametrize("row", [0, 200, 499])
+@pytest.mark.parametrize("row", [0, 499])
 def test_a_query_that_one_of_the_threads_refuses_is_named(small, tmp_path, row):
     pack, data = small
     path = tmp_path / "model.twin"

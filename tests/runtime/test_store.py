@@ -108,18 +108,6 @@ def test_a_record_has_the_bytes_of_the_format(path, pack):
     }
 
 
-def test_scores_are_those_of_the_format(pack):
-    points = scored(pack, Reference(pack).raw, some(40))
-    mean, _, scale = Reference(pack).raw(np.round(points.X * np.float32(1000)).astype(np.int16))
-    for row in range(40):
-        target = round(float((points.y[row] - pack.y_offset) / pack.y_gain))
-        error = target - int(mean[row])
-        assert points.errors[row] == error
-        # The scale is in sixteenths of the unit of the error, and a score in sixteenths of that.
-        assert abs(abs(points.scores[row]) - min(abs(error) * 256 / int(scale[row]), 511)) <= 1
-        assert np.sign(points.scores[row]) in (0, np.sign(error))
-
-
 def test_a_dump_made_by_hand_is_read(path, pack):
     slot, block = 64, 64 * 10  # which programs 64 bytes at once
     owner = (SCHEMA + 2 * 65536 + slot) % 2**32
@@ -162,25 +150,6 @@ def test_points_go_on_working_with_the_next_pack(path, make):
     assert in_words(Points.of(found)[:5]) == in_words(right)
     # And back again, to the same numbers.
     assert in_words(opened(path, old).held[:5]) == in_words(held)
-
-
-def test_forgetting_also_writes_what_the_new_pack_makes_of_them(path, make):
-    old, new = make(0), make(1)
-    held = learnt(path, old, some(5))
-    store = opened(path, new)
-    with store.journal:
-        store.keep(np.arange(5) != 2)
-    found = read_journal(path.read_bytes())
-    assert found.head.stamp == stamp_of(new)
-    left = scored(new, Reference(new).raw, held)[np.arange(5) != 2]
-    assert in_words(Points.of(found)) == in_words(left)
-
-
-def test_a_pack_with_other_metadata_is_not_another_model(path, pack):
-    learnt(path, pack, some(3))
-    other = replace(pack, metadata={"note": "exported again"})
-    assert stamp_of(other) != stamp_of(pack)
-    assert in_words(opened(path, other).held) == in_words(opened(path, pack).held)
 
 
 @pytest.mark.parametrize("other", ["schema", "features", "no schema"])

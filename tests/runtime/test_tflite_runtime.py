@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["tiny", "four", "calibrated"])
 def test_it_passes_the_same_checks(exported, device_checks, tflite_runtime, model):
     folder = exported[model]

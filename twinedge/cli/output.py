@@ -132,6 +132,16 @@ def note_filled(table: Path, count: int, *, quiet: bool = False) -> None:
         note(f"{shown(table)}: filled in {plural(count, 'missing value')}", quiet=quiet)
 
 
+def check_output(output: Path, *inputs: Path) -> None:
+    """Refuse a file that cannot be written, or is read."""
+    from twinedge.atomic_files import check_file
+
+    check_file(output)
+    for one in inputs:
+        if output.exists() and one.exists() and output.samefile(one):
+            raise InputError(f"--output {output} would replace what is read: name another file")
+
+
 def note_faults(store: "Journal | StoreSummary", *, quiet: bool = False) -> None:
     """Note what of a store cannot be read, if anything."""
     damaged = store.content.damaged

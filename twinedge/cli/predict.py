@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.output import note, note_faults, print_csv, print_json, stream_out
+from twinedge.cli.output import check_output, note, note_faults, print_csv, print_json, stream_out
 from twinedge.cli.reading import check_store, read_points, read_run_points
 from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
 from twinedge.defaults import COVERAGE
@@ -92,8 +92,10 @@ def predict(
     if lines and missing:
         raise InputError("--missing is for a table: in lines, leave out what is missing")
     model = exported_for(model, backend)
+    if output is not None and lines:
+        raise InputError("--output is for a table: lines are answered on standard output")
     if output is not None:
-        _check_output(output, model, table, lines=lines)
+        check_output(output, model, table)
     if model.is_dir() or not model.suffix:
         if lines or backend != "auto" or store is not None:
             raise InputError(
@@ -107,7 +109,8 @@ def predict(
 
     if store is not None and not (lines and create_store):
         check_store(store, "; --create-store begins a new one" if lines else "")
-    device = load(model, backend, store=store)
+    threads = None if lines and model.suffix == ".twin" else 1  # others slow down on single lines
+    device = load(model, backend, store=store, threads=threads)
     if device.store is not None:
         note_faults(device.store.journal, quiet=quiet)
     coverage = _coverage(coverage, device.coverages, quiet)
@@ -135,18 +138,6 @@ def predict(
     result: dict[str, Any] = {"file": str(model), "target": device.target_name}
     result |= {} if coverage is None else {"coverage": coverage}
     _print(result, columns, output, as_json, quiet)
-
-
-def _check_output(output: Path, model: Path, table: Path, *, lines: bool) -> None:
-    """Refuse a file that cannot be written, or should not be."""
-    from twinedge.atomic_files import check_file
-
-    if lines:
-        raise InputError("--output is for a table: lines are answered on standard output")
-    check_file(output)
-    for one in (model, table):
-        if output.exists() and one.exists() and output.samefile(one):
-            raise InputError(f"--output {output} would replace what is read: name another file")
 
 
 def _with_run(

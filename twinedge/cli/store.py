@@ -8,6 +8,7 @@ import click
 
 from twinedge.cli import options
 from twinedge.cli.output import (
+    check_output,
     format_value,
     note,
     note_faults,
@@ -134,13 +135,11 @@ def export(
     device is written once, so name dumps of one device alike, in different folders. Points that
     are suspect, because they are far from what the others and the pack allow, are left out.
     """
-    from twinedge.atomic_files import check_file
     from twinedge.runtime.loading import load_pack_device
     from twinedge.runtime.store_collection import as_table, shared_points
     from twinedge.runtime.store_summary import read_store
 
-    check_file(output)
-    _refuse_replacing(output, files)
+    check_output(output, *files)
     device = None if pack is None else load_pack_device(pack)
     found = _read(files, read_store if device is None else device.read_store, quiet)
     twice = shared_points(found)
@@ -277,12 +276,6 @@ def _read(
     for one in found:
         note_faults(one, quiet=quiet)
     return found
-
-
-def _refuse_replacing(output: Path, files: tuple[Path, ...]) -> None:
-    for one in files:
-        if output.exists() and one.exists() and output.samefile(one):
-            raise InputError(f"--output {output} would replace what is read: name another file")
 
 
 def _time(text: str) -> int:

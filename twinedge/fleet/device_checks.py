@@ -96,8 +96,8 @@ def check_device(
 def _offset(z: Array, weights: Array, trust: float) -> dict[str, Any]:
     """Mean error in scales, its standard error, what it is at least, and if that is usual.
 
-    The standard error takes the variance within devices for as large as the model says, as if four
-    more points had shown that, so that two points which happen to agree do not look certain.
+    The variance within devices that the model expects counts like four more points, so that two
+    points which happen to agree do not look certain.
     """
     total = float(weights.sum())
     if not total:
@@ -134,9 +134,9 @@ def _rank_correlation(z: Array) -> float:
     _, which, counts = np.unique(z, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[which]
     ranks -= ranks.mean()
-    place = np.arange(len(z)) - (len(z) - 1) / 2
-    among = sqrt(float(np.square(ranks).sum() * np.square(place).sum()))
-    return float((ranks * place).sum()) / among if among else 0.0
+    order = np.arange(len(z)) - (len(z) - 1) / 2
+    among = sqrt(float(np.square(ranks).sum() * np.square(order).sum()))
+    return float((ranks * order).sum()) / among if among else 0.0
 
 
 def _glitches(z: Array, weights: Array, mean: float) -> int:

@@ -54,7 +54,7 @@ class Fleet:
 
     @property
     def totals(self) -> dict[str, Any]:
-        """What there is to say of all devices together, ready for JSON."""
+        """Facts about all devices together, as values for JSON."""
         assert self.pack.intervals is not None
         named = Counter(name for one in self.devices for name in one["findings"])
         used = sum(one["used"] for one in self.devices)
@@ -73,7 +73,7 @@ class Fleet:
         }
 
     def record(self) -> dict[str, Any]:
-        """Return all of it ready for JSON."""
+        """Return everything, as values for JSON."""
         gain = None if self.gain is None else self.gain.record()
         return {
             **self.totals,

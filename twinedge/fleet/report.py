@@ -98,8 +98,8 @@ _SECTIONS = {
     ),
     "off": (
         "Who is off",
-        "By how far the mean error is from zero for certain: two standard errors are taken off, "
-        "so that one point does not top the list.",
+        "By how far the mean error is from zero for certain: two standard errors are subtracted, "
+        "so that a device with one point does not come first.",
     ),
     "drift": (
         "Who drifts",

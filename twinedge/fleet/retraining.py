@@ -66,7 +66,7 @@ class Gain:
         return self.gain > 2 * self.standard_error
 
     def record(self) -> dict[str, Any]:
-        """Return it ready for JSON."""
+        """Return everything, as values for JSON."""
         return asdict(self) | {"worthwhile": self.worthwhile}
 
 

@@ -193,7 +193,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """What can be said about a file.
+    """Facts about a file that may be a pack.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge.pack import layout
 from twinedge.pack.contents import (
     Array,
     Difficulty,
@@ -22,34 +23,7 @@ from twinedge.pack.contents import (
     check_scaling,
     check_weights,
 )
-from twinedge.pack.layout import (
-    ACTIVATIONS,
-    ALIGNMENT,
-    ENTRY,
-    HEADER,
-    HEADER_CRC_AT,
-    INTERVALS,
-    KERNEL_TYPES,
-    LEVEL,
-    MAGIC,
-    MAX_ANCHORS,
-    MAX_LAYERS,
-    MAX_LEVELS,
-    MAX_SECTIONS,
-    NEWEST,
-    OLDEST,
-    REQUIRED,
-    TRAINED_ON_NEIGHBORS,
-    TWIN_HEAD,
-    WITH_INTERVALS,
-    Kind,
-    PackError,
-    Part,
-    Reason,
-    Shape,
-    align,
-    kernels,
-)
+from twinedge.pack.layout import Kind, PackError, Part, Reason, Shape, align, kernels
 
 
 class Section(NamedTuple):
@@ -84,26 +58,31 @@ def read_header(data: bytes) -> Header:
     PackError
         For faults 1 to 11 of FORMAT.md, section 10.
     """
-    if len(data) < HEADER.size:
+    if len(data) < layout.HEADER.size:
         raise PackError(Reason.TRUNCATED, f"{len(data)} bytes are too few for a pack")
-    magic, version, count, length, header_crc, body_crc, *fields = HEADER.unpack_from(data)
-    if magic != MAGIC:
+    magic, version, count, length, header_crc, body_crc, *fields = layout.HEADER.unpack_from(data)
+    if magic != layout.MAGIC:
         raise PackError(Reason.MAGIC, "not a .twin pack: it does not start with TWIN")
-    if not OLDEST <= version <= NEWEST:
+    if not layout.OLDEST <= version <= layout.NEWEST:
         raise PackError(
-            Reason.VERSION, f"version {version}; this twinedge reads {OLDEST} to {NEWEST}"
+            Reason.VERSION,
+            f"version {version}; this twinedge reads {layout.OLDEST} to {layout.NEWEST}",
         )
     if len(data) < length:
         raise PackError(Reason.TRUNCATED, f"{len(data)} bytes of {length}: the end is missing")
     if len(data) > length:
         raise PackError(Reason.LENGTH, f"{len(data)} bytes, but the header says {length}")
-    if length % ALIGNMENT:
-        raise PackError(Reason.LENGTH, f"{length} bytes are not a multiple of {ALIGNMENT}")
-    behind = HEADER.size + ENTRY.size * count
-    if not 1 <= count <= MAX_SECTIONS or behind > length:
+    if length % layout.ALIGNMENT:
+        raise PackError(Reason.LENGTH, f"{length} bytes are not a multiple of {layout.ALIGNMENT}")
+    behind = layout.HEADER.size + layout.ENTRY.size * count
+    if not 1 <= count <= layout.MAX_SECTIONS or behind > length:
         raise PackError(Reason.HEADER, f"{count} sections are not possible")
-    table = data[HEADER.size : behind]
-    zeroed = data[:HEADER_CRC_AT] + bytes(4) + data[HEADER_CRC_AT + 4 : HEADER.size]
+    table = data[layout.HEADER.size : behind]
+    zeroed = (
+        data[: layout.HEADER_CRC_AT]
+        + bytes(4)
+        + data[layout.HEADER_CRC_AT + 4 : layout.HEADER.size]
+    )
     if zlib.crc32(zeroed + table) != header_crc:
         raise PackError(Reason.HEADER_CRC, "damaged: the checksum of the header does not match")
     if zlib.crc32(memoryview(data)[behind:]) != body_crc:
@@ -118,26 +97,30 @@ def read_header(data: bytes) -> Header:
 def _header(version: int, fields: list[Any], table: bytes) -> Header:
     features, layers, activation, *rest = fields
     widths, (kernel, zero, twins, anchors, neighbors, flags, reserved) = rest[:3], rest[3:]
-    known = TRAINED_ON_NEIGHBORS if version == 1 else TRAINED_ON_NEIGHBORS | WITH_INTERVALS
-    near = bool(flags & TRAINED_ON_NEIGHBORS)
+    known = (
+        layout.TRAINED_ON_NEIGHBORS
+        if version == 1
+        else layout.TRAINED_ON_NEIGHBORS | layout.WITH_INTERVALS
+    )
+    near = bool(flags & layout.TRAINED_ON_NEIGHBORS)
     sound = (
         layers <= len(widths)
         and not any(widths[layers:])
-        and activation < len(ACTIVATIONS)
-        and kernel < len(KERNEL_TYPES)
-        and neighbors <= MAX_ANCHORS
+        and activation < len(layout.ACTIVATIONS)
+        and kernel < len(layout.KERNEL_TYPES)
+        and neighbors <= layout.MAX_ANCHORS
         and not (zero or any(reserved) or flags & ~known)
         and (neighbors or not near)
     )
     if not sound:
         raise PackError(Reason.HEADER, "the header describes an impossible network")
-    hidden, scaled = tuple(widths[:layers]), bool(flags & WITH_INTERVALS)
-    shape = Shape(features, hidden, KERNEL_TYPES[kernel], twins, anchors, scaled)
+    hidden, scaled = tuple(widths[:layers]), bool(flags & layout.WITH_INTERVALS)
+    shape = Shape(features, hidden, layout.KERNEL_TYPES[kernel], twins, anchors, scaled)
     fault = shape.fault()
     if fault:
         raise PackError(Reason.HEADER, fault)
-    sections = tuple(Section(*entry) for entry in ENTRY.iter_unpack(table))
-    return Header(shape, ACTIVATIONS[activation], neighbors, near, sections)
+    sections = tuple(Section(*entry) for entry in layout.ENTRY.iter_unpack(table))
+    return Header(shape, layout.ACTIVATIONS[activation], neighbors, near, sections)
 
 
 def _check_offsets(sections: tuple[Section, ...], start: int, length: int) -> None:
@@ -171,9 +154,9 @@ def _check_kinds(header: Header, data: bytes) -> None:
 
 
 def _check_kind(one: Section, header: Header, data: bytes) -> None:
-    if one.flags & ~REQUIRED:
+    if one.flags & ~layout.REQUIRED:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has unknown flags")
-    required = bool(one.flags & REQUIRED)
+    required = bool(one.flags & layout.REQUIRED)
     kind = Kind.of(one.kind)
     if kind is None:
         if required:
@@ -183,11 +166,11 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has the wrong flag")
     length = header.shape.length(kind)
     if kind is Kind.INTERVALS:
-        whole = one.length >= INTERVALS.size
-        levels = INTERVALS.unpack_from(data, one.offset)[-1] if whole else 0
-        if not 1 <= levels <= MAX_LEVELS:
+        whole = one.length >= layout.INTERVALS.size
+        levels = layout.INTERVALS.unpack_from(data, one.offset)[-1] if whole else 0
+        if not 1 <= levels <= layout.MAX_LEVELS:
             raise PackError(Reason.SECTION, f"{levels} levels of intervals are not possible")
-        length = INTERVALS.size + LEVEL.size * levels
+        length = layout.INTERVALS.size + layout.LEVEL.size * levels
     if length is not None and one.length != length:
         raise PackError(
             Reason.SECTION, f"section kind {one.kind} has {one.length} bytes, not {length}"
@@ -264,10 +247,10 @@ def read_pack(data: bytes) -> Pack:
 
 def _twin(data: bytes, number: int, shape: Shape) -> Twin:
     start, depth = number * shape.twin_size, len(shape.hidden)
-    *numbers, out_shift, second_shift, multiplier, second_multiplier, bias = TWIN_HEAD.unpack_from(
-        data, start
+    *numbers, out_shift, second_shift, multiplier, second_multiplier, bias = (
+        layout.TWIN_HEAD.unpack_from(data, start)
     )
-    shifts, fractions = numbers[:MAX_LAYERS], numbers[MAX_LAYERS:]
+    shifts, fractions = numbers[: layout.MAX_LAYERS], numbers[layout.MAX_LAYERS :]
     second = (second_shift, second_multiplier, bias)
     if any((*shifts[depth:], *fractions[depth:])) or (any(second) and not shape.scaled):
         raise PackError(Reason.VALUE, f"the head of twin {number} has a value where none belongs")
@@ -276,7 +259,7 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
     difficulty = Difficulty(empty, 0, second_multiplier, second_shift) if shape.scaled else None
     twin = Twin(layers[:depth], empty, multiplier, out_shift, bias, difficulty)
     check_head(twin, number)
-    arrays = _arrays(data, start + TWIN_HEAD.size, shape.parts(Kind.TWINS))
+    arrays = _arrays(data, start + layout.TWIN_HEAD.size, shape.parts(Kind.TWINS))
     output = arrays["outputs"][:, 0] if shape.scaled else arrays["output"]
     if difficulty is not None:
         difficulty = replace(
@@ -319,9 +302,9 @@ def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
 def _intervals(data: bytes | None) -> Intervals | None:
     if data is None:
         return None
-    head = INTERVALS.unpack_from(data)
+    head = layout.INTERVALS.unpack_from(data)
     spread, asymmetry, difficulty, constant, rows, trust, typical, outside, _ = head
-    quantiles = dict(LEVEL.iter_unpack(data[INTERVALS.size :]))
+    quantiles = dict(layout.LEVEL.iter_unpack(data[layout.INTERVALS.size :]))
     return Intervals(
         spread, asymmetry, difficulty, constant, rows, typical, outside, quantiles, trust
     )

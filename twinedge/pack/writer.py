@@ -8,30 +8,9 @@ from typing import Any
 import numpy as np
 
 from twinedge.errors import InputError
+from twinedge.pack import layout
 from twinedge.pack.contents import Array, Intervals, Pack, Twin, check_contents, check_head
-from twinedge.pack.layout import (
-    ACTIVATIONS,
-    ENTRY,
-    HEADER,
-    HEADER_CRC_AT,
-    INTERVALS,
-    KERNEL_TYPES,
-    LEVEL,
-    MAGIC,
-    MAX_ANCHORS,
-    MAX_LAYERS,
-    MAX_LEVELS,
-    REQUIRED,
-    TRAINED_ON_NEIGHBORS,
-    TWIN_HEAD,
-    WITH_INTERVALS,
-    Kind,
-    PackError,
-    Reason,
-    Shape,
-    align,
-    kernels,
-)
+from twinedge.pack.layout import Kind, PackError, Reason, Shape, align, kernels
 
 
 def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
@@ -87,9 +66,11 @@ def shape_of(pack: Pack) -> Shape:
     fault = shape.fault()
     if fault:
         raise PackError(Reason.HEADER, fault)
-    if kernel not in KERNEL_TYPES or pack.activation not in ACTIVATIONS:
+    if kernel not in layout.KERNEL_TYPES or pack.activation not in layout.ACTIVATIONS:
         raise PackError(Reason.HEADER, f"no pack has {kernel} kernels and {pack.activation}")
-    if not 0 <= pack.neighbors <= MAX_ANCHORS or (pack.trained_on_neighbors and not pack.neighbors):
+    if not 0 <= pack.neighbors <= layout.MAX_ANCHORS or (
+        pack.trained_on_neighbors and not pack.neighbors
+    ):
         raise PackError(Reason.HEADER, f"{pack.neighbors} neighbors cannot predict")
     if (pack.curve is not None) != (pack.activation == "silu"):
         raise PackError(Reason.SECTION, "silu needs its table, and other activations have none")
@@ -104,15 +85,18 @@ def version_of(pack: Pack) -> int:
 
 
 def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
-    start = HEADER.size + ENTRY.size * len(sections)
+    start = layout.HEADER.size + layout.ENTRY.size * len(sections)
     table, body = b"", bytes(align(start) - start)
     for kind, content in sections.items():
-        flags = REQUIRED if kind.required else 0
-        table += ENTRY.pack(kind, flags, start + len(body), len(content))
+        flags = layout.REQUIRED if kind.required else 0
+        table += layout.ENTRY.pack(kind, flags, start + len(body), len(content))
         body += content + bytes(align(len(content)) - len(content))
-    flags = TRAINED_ON_NEIGHBORS * pack.trained_on_neighbors | WITH_INTERVALS * shape.scaled
-    header = HEADER.pack(
-        MAGIC,
+    flags = (
+        layout.TRAINED_ON_NEIGHBORS * pack.trained_on_neighbors
+        | layout.WITH_INTERVALS * shape.scaled
+    )
+    header = layout.HEADER.pack(
+        layout.MAGIC,
         version_of(pack),
         len(sections),
         start + len(body),
@@ -120,9 +104,9 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
         zlib.crc32(body),
         shape.features,
         len(shape.hidden),
-        ACTIVATIONS.index(pack.activation),
+        layout.ACTIVATIONS.index(pack.activation),
         *_filled(shape.hidden),
-        KERNEL_TYPES.index(shape.kernel),
+        layout.KERNEL_TYPES.index(shape.kernel),
         0,
         shape.twins,
         shape.anchors,
@@ -131,7 +115,7 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
         bytes(8),
     )
     crc = zlib.crc32(header + table).to_bytes(4, "little")
-    return header[:HEADER_CRC_AT] + crc + header[HEADER_CRC_AT + 4 :] + table + body
+    return header[: layout.HEADER_CRC_AT] + crc + header[layout.HEADER_CRC_AT + 4 :] + table + body
 
 
 def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
@@ -145,7 +129,7 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
     for one in (bias, 0 if second is None else second.bias):
         if not -(2**31) <= one < 2**31:
             raise PackError(Reason.OVERFLOW, f"the bias of an output, {one}, exceeds 32 bits")
-    head = TWIN_HEAD.pack(
+    head = layout.TWIN_HEAD.pack(
         *_filled(shifts),
         *_filled(twin.fractions),
         shift,
@@ -169,9 +153,9 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
 
 
 def _intervals(intervals: Intervals) -> bytes:
-    if len(intervals.quantiles) > MAX_LEVELS:
+    if len(intervals.quantiles) > layout.MAX_LEVELS:
         raise PackError(Reason.SECTION, f"{len(intervals.quantiles)} levels are too many")
-    head = INTERVALS.pack(
+    head = layout.INTERVALS.pack(
         *intervals.weights,
         intervals.constant,
         intervals.rows,
@@ -180,12 +164,12 @@ def _intervals(intervals: Intervals) -> bytes:
         intervals.outside,
         len(intervals.quantiles),
     )
-    return head + b"".join(LEVEL.pack(*one) for one in intervals.quantiles.items())
+    return head + b"".join(layout.LEVEL.pack(*one) for one in intervals.quantiles.items())
 
 
 def _filled(numbers: Iterable[int]) -> tuple[int, ...]:
     """One number for each possible layer, 0 for missing ones."""
-    return (*numbers, 0, 0)[:MAX_LAYERS]
+    return (*numbers, 0, 0)[: layout.MAX_LAYERS]
 
 
 def _columns(*columns: Array) -> Array:

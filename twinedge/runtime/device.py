@@ -9,7 +9,6 @@ A calibrated file knows how large its errors are: ``predict_interval``. The spre
 which every file has, only says how far its anchors disagree.
 """
 
-import zlib
 from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
@@ -24,6 +23,7 @@ from twinedge.encoding.tables import is_frame, is_record
 from twinedge.errors import InputError, wrong_value
 from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.pack.contents import Array
+from twinedge.runtime.reference import check_queries
 from twinedge.wording import listed, plural
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Prediction(NamedTuple):
 
 
 class Device:
-    """A model, ready to predict.
+    """A loaded model that predicts.
 
     Parameters
     ----------
@@ -152,7 +152,9 @@ class Device:
         """Pickle as the file it was loaded from, which must not change, and what it has learnt."""
         if self._opened is None:
             raise InputError(f"{self.info['file']} was not opened by load and cannot be pickled")
-        return _reopen, self._opened, self._learnt_state()
+        from twinedge.runtime.loading import reopen
+
+        return reopen, self._opened, self._learnt_state()
 
     def _learnt_state(self) -> Any:
         """Return what a pickle has to keep beside the file; None for nothing."""
@@ -415,61 +417,6 @@ class Device:
         if isinstance(neighbors, bool) or not isinstance(neighbors, Integral) or neighbors < 1:
             raise wrong_value("neighbors", neighbors, "is not a whole number of at least 1")
         return min(int(neighbors), self.anchors)
-
-
-def check_queries(
-    x: Any, features: int, fillable: Array | None = None, names: Sequence[str] = ()
-) -> Array:
-    """Check queries ``(n, features)``; returns them as an array of numbers.
-
-    NaN is a missing feature where ``fillable`` ``(features,)`` allows it. Features without
-    ``names`` are called x0, x1, ... in messages.
-
-    Raises
-    ------
-    InputError
-        If a query has the wrong number of features, or is not a number.
-    """
-    try:
-        x = np.asarray(x)
-    except ValueError as error:  # lists of different lengths
-        raise InputError(f"queries must have {features} features each") from error
-    if x.ndim != 2 or x.shape[1] != features:
-        raise InputError(f"queries must have {features} features, not shape {x.shape}")
-    if x.dtype.kind not in "biuf":
-        raise InputError(f"queries must be numbers, not {x.dtype}")
-    missing = np.isnan(x)
-    if missing.any():
-        refused = missing if fillable is None else missing & ~fillable
-        if refused.any():
-            name = (names or numbered(features))[int(refused.any(axis=0).argmax())]
-            name = name if name.isprintable() else ascii(name)
-            raise InputError(f"a query has a feature that is not a number: {name}")
-    checked: Array = x
-    return checked
-
-
-def checksum(path: Path) -> int:
-    """CRC-32 of a file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
-    try:
-        return zlib.crc32(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _reopen(path: Path, backend: str, store: Path | None, threads: int, before: int) -> Device:
-    """Load a pickled device."""
-    from twinedge.runtime.loading import load
-
-    if checksum(path) != before:
-        raise InputError(f"{path} has changed since the device was loaded: load it again")
-    return load(path, backend, store=store, threads=threads)
 
 
 def _rows(x: Any) -> Any:

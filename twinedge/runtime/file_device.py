@@ -6,7 +6,7 @@ more: after a flatbuffer, or in the last field of a protocol buffer.
 
 An ``ensemble`` has its anchors inside. A bare ``twin`` has none: they come from the ``.twin``
 beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
-``model_float_twin.onnx``. So does the calibration that turns its second output into intervals.
+``model_float_twin.onnx``. So does the calibration, for the intervals.
 """
 
 import zlib
@@ -224,15 +224,15 @@ class TwinFile(Device):
         step = max(1, _VALUES // (members * _WIDTH))
         for start in range(0, len(x), step):
             rows = slice(start, start + step)
-            mine = np.repeat(x[rows], members, axis=0)
-            theirs = points[chosen[rows]].reshape(mine.shape)
+            queries = np.repeat(x[rows], members, axis=0)
+            anchors = points[chosen[rows]].reshape(queries.shape)
             forward, back = (
                 self._interpreter.run({"first": first, "second": second})
-                for first, second in ((mine, theirs), (theirs, mine))
+                for first, second in ((queries, anchors), (anchors, queries))
             )
-            there, behind = (one["difference"][:, twin] for one in (forward, back))
-            done[0, rows] = ((there - behind) / 2).reshape(-1, members)
-            done[1, rows] = ((there + behind) / 2).reshape(-1, members)
+            ahead, mirrored = (one["difference"][:, twin] for one in (forward, back))
+            done[0, rows] = ((ahead - mirrored) / 2).reshape(-1, members)
+            done[1, rows] = ((ahead + mirrored) / 2).reshape(-1, members)
             if self._second:
                 done[2, rows] = back["difficulty"][:, twin].reshape(-1, members)
         return done

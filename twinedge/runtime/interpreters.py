@@ -48,15 +48,15 @@ def metadata_entry(data: bytes, name: bytes) -> bytes:
                 return _bytes(data, buffers[number], _BUFFER_DATA)
     except (struct.error, IndexError) as error:
         raise ValueError("it is damaged") from error
-    raise ValueError("it has no metadata of ours")
+    raise ValueError("it has no metadata of twinedge")
 
 
-def _number(data: bytes, place: int) -> int:
-    return int(struct.unpack_from("<I", data, place)[0])
+def _number(data: bytes, offset: int) -> int:
+    return int(struct.unpack_from("<I", data, offset)[0])
 
 
-def _follow(data: bytes, place: int) -> int:
-    return place + _number(data, place)
+def _follow(data: bytes, offset: int) -> int:
+    return offset + _number(data, offset)
 
 
 def _field(data: bytes, table: int, number: int) -> int:
@@ -146,28 +146,28 @@ class TfliteFile:
             interpreter.allocate_tensors()
             self._batch = batch
         for name, x in inputs.items():
-            interpreter.set_tensor(self._inputs[name]["index"], self._entering(name, x))
+            interpreter.set_tensor(self._inputs[name]["index"], self._quantise(name, x))
         interpreter.invoke()
         return {
-            name: self._leaving(name, interpreter.get_tensor(one["index"]))
+            name: self._convert(name, interpreter.get_tensor(one["index"]))
             for name, one in self._outputs.items()
         }
 
-    def _entering(self, name: str, x: Array) -> Array:
+    def _quantise(self, name: str, x: Array) -> Array:
         dtype = self._inputs[name]["dtype"]
         if dtype == np.float32:
             return x
         offset, step = self._integers[name]
         limits = np.iinfo(dtype)
-        entering: Array = np.rint((x - offset) / step).clip(limits.min, limits.max).astype(dtype)
-        return entering
+        q: Array = np.rint((x - offset) / step).clip(limits.min, limits.max).astype(dtype)
+        return q
 
-    def _leaving(self, name: str, value: Array) -> Array:
+    def _convert(self, name: str, value: Array) -> Array:
         if value.dtype == np.float32:
             return value
         offset, step = self._integers[name]
-        leaving: Array = (offset + step * value).astype(np.float32)
-        return leaving
+        x: Array = (offset + step * value).astype(np.float32)
+        return x
 
 
 def open_tflite(path: Path, threads: int = 1) -> Device:

@@ -227,8 +227,8 @@ class Journal:
         except OSError as error:
             raise self._unwritten(error) from error
         self._put(now.in_use, HEADS, data)
-        for place in (now.copies[0], int(now.copies[0] == 0)):
-            self._put(now.in_use, place, now.head.to_bytes())
+        for slot in (now.copies[0], int(now.copies[0] == 0)):
+            self._put(now.in_use, slot, now.head.to_bytes())
 
     def _put(self, block: int, slot: int, data: bytes) -> None:
         assert self._file is not None

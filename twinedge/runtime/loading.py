@@ -6,13 +6,14 @@ the suffix ``_twin`` are bare twins, which take their anchors from ``model.twin`
 """
 
 import os
+import zlib
 from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from twinedge.errors import InputError, MissingPackageError, wrong_value
-from twinedge.runtime.device import Device, checksum
+from twinedge.runtime.device import Device
 
 if TYPE_CHECKING:
     from twinedge.runtime.pack_device import PackDevice
@@ -88,13 +89,27 @@ def load(
     elif isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         why = "is not a whole number of at least 1, or None for one per core"
         raise wrong_value("threads", threads, why)
-    before = checksum(path)  # of what is opened, so that a pickle never meets another file
+    before = _checksum(path)  # of what is opened, so that a pickle never meets another file
     device = _open(able, path, int(threads))
     if store is not None:
         device.keep(store)
         store = Path(store).absolute()
     device._opened = path.absolute(), device.info["backend"], store, int(threads), before
     return device
+
+
+def reopen(path: Path, backend: str, store: Path | None, threads: int, before: int) -> Device:
+    """Load a pickled device, whose file had this checksum before."""
+    if _checksum(path) != before:
+        raise InputError(f"{path} has changed since the device was loaded: load it again")
+    return load(path, backend, store=store, threads=threads)
+
+
+def _checksum(path: Path) -> int:
+    try:
+        return zlib.crc32(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def load_pack_device(path: Path) -> "PackDevice":

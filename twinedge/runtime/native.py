@@ -11,7 +11,7 @@ from twinedge.errors import InputError, MissingPackageError
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.runtime import reference
-from twinedge.runtime.device import Device, check_queries
+from twinedge.runtime.device import Device
 from twinedge.runtime.pack_device import PackDevice, read_pack_file
 from twinedge.runtime.store import stamp_of
 
@@ -162,7 +162,8 @@ class Native:
         else:
             answered = self.model.predict(x, out, estimates, most, levels, flags)
         if answered != len(x):
-            check_queries(x, self._features, reference.fillable(self._pack))  # names the feature
+            # To name the feature.
+            reference.check_queries(x, self._features, reference.fillable(self._pack))
             raise InputError(_REFUSED)
 
     def _answer_in_threads(

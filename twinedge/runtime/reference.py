@@ -4,15 +4,17 @@ Matrix products are computed in float64, where numpy is fast: every sum stays fa
 (FORMAT.md, section 9), so they are exact in any order.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge.encoding.cells import numbered
+from twinedge.errors import InputError
 from twinedge.pack.contents import LARGEST, Array, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH, NO_FILL
-from twinedge.runtime.device import check_queries
 
 _POINTS = 100_000  # used to fit the table
 
@@ -81,6 +83,38 @@ class Bounds(NamedTuple):
     raw_high: Array
 
 
+def check_queries(
+    x: Any, features: int, fillable: Array | None = None, names: Sequence[str] = ()
+) -> Array:
+    """Check queries ``(n, features)``; returns them as an array of numbers.
+
+    NaN is a missing feature where ``fillable`` ``(features,)`` allows it. Features without
+    ``names`` are called x0, x1, ... in messages.
+
+    Raises
+    ------
+    InputError
+        If a query has the wrong number of features, or is not a number.
+    """
+    try:
+        x = np.asarray(x)
+    except ValueError as error:  # lists of different lengths
+        raise InputError(f"queries must have {features} features each") from error
+    if x.ndim != 2 or x.shape[1] != features:
+        raise InputError(f"queries must have {features} features, not shape {x.shape}")
+    if x.dtype.kind not in "biuf":
+        raise InputError(f"queries must be numbers, not {x.dtype}")
+    missing = np.isnan(x)
+    if missing.any():
+        refused = missing if fillable is None else missing & ~fillable
+        if refused.any():
+            name = (names or numbered(features))[int(refused.any(axis=0).argmax())]
+            name = name if name.isprintable() else ascii(name)
+            raise InputError(f"a query has a feature that is not a number: {name}")
+    checked: Array = x
+    return checked
+
+
 def evaluate(pack: Pack, x: Any) -> Evaluation:
     """Evaluate queries ``(n, f)``, in the user's units.
 
@@ -142,9 +176,9 @@ def evaluate_raw(pack: Pack, q: Array) -> Evaluation:
     column = 0
     for twin, start, stop in zip(pack.twins, ends - pack.counts, ends, strict=True):
         width = min(stop - start, pack.neighbors or stop - start)
-        theirs = estimates[:, column : column + width]
-        others = [one[:, column : column + width] for one in beside]
-        _fill(theirs, others, pack, twin, q, pack.anchors[start:stop], pack.targets[start:stop])
+        columns = slice(column, column + width)
+        own, others = estimates[:, columns], [one[:, columns] for one in beside]
+        _fill(own, others, pack, twin, q, pack.anchors[start:stop], pack.targets[start:stop])
         column += width
     found = combine(pack, estimates)
     if not beside:
@@ -218,7 +252,7 @@ def combine(pack: Pack, estimates: Array) -> Evaluation:
     for rows in _slices(len(estimates), count):
         e = estimates[rows].astype(np.int64)
         total = e.sum(axis=1)
-        # Round half away from zero, in integers: the sign is taken off and put back.
+        # Round half away from zero, in integers: the sign is removed and put back.
         mean[rows] = np.sign(total) * ((2 * np.abs(total) + count) // (2 * count))
         d = np.clip(e - e[:, :1], -_SPREAD, _SPREAD)
         sums = zip(np.square(d).sum(axis=1).tolist(), d.sum(axis=1).tolist(), strict=True)
@@ -256,7 +290,7 @@ def _fill(
     first = twin.layers[0]
     kernels = np.split(first.kernel.astype(np.float64), [pack.features], axis=1)
     # An anchor passes through the first layer once, as either half of a pair.
-    theirs = [anchors.astype(np.float64) @ kernel.T + first.bias for kernel in kernels[::-1]]
+    first_sums = [anchors.astype(np.float64) @ kernel.T + first.bias for kernel in kernels[::-1]]
     everyone = np.arange(len(anchors))
     chosen = nearest(q, anchors, pack.neighbors) if pack.neighbors else everyone[None]
     width = max(pack.hidden)
@@ -265,7 +299,7 @@ def _fill(
             who = chosen[rows if pack.neighbors else slice(1), columns]
             hidden = [
                 _hidden(pack, twin, (q[rows] @ kernel.T)[:, None] + of_anchors[who])
-                for kernel, of_anchors in zip(kernels, theirs, strict=True)
+                for kernel, of_anchors in zip(kernels, first_sums, strict=True)
             ]
             forward, back = (one @ twin.output for one in hidden)
             difference = _rsh(_mulw(forward - back, np.int64(twin.multiplier)), twin.shift)

@@ -104,10 +104,10 @@ class Points:
     def __getitem__(self, which: Array | slice) -> "Points":
         return Points(*(column[which] for column in vars(self).values()))
 
-    def joined(self, more: "Points") -> "Points":
-        """Return these points followed by more."""
-        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
-        return Points(*(np.concatenate(pair) for pair in pairs))
+    def joined(self, *others: "Points") -> "Points":
+        """Return these points followed by others."""
+        columns = zip(*(vars(one).values() for one in (self, *others)), strict=True)
+        return Points(*(np.concatenate(column) for column in columns))
 
     def usable(self, most: int) -> "Points":
         """Return the points that the pack can evaluate, the latest if there are more than that."""

@@ -1,6 +1,6 @@
 """Points of many stores, joined: as a table to train on, or as one store."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -28,18 +28,19 @@ class PointTable(NamedTuple):
     suspect: int
 
 
-def distinct(stores: Sequence[StoreSummary]) -> Iterator[tuple[StoreSummary, Points]]:
-    """Yield each store with the points that no earlier store of the same device has.
+def distinct(stores: Sequence[StoreSummary], *, by_device: bool) -> list[Points]:
+    """Return, of each store, the points that no earlier one has: of its device, or of any.
 
     A point is the same if its number, time, features and target are.
     """
     known: dict[str, set[bytes]] = {}
+    found = []
     for one in stores:
-        mine = known.setdefault(one.device, set())
+        seen = known.setdefault(one.device if by_device else "", set())
         names = one.points.identities(numbered=True)
-        new = np.array([name not in mine for name in names], bool)
-        mine.update(names)
-        yield one, one.points[new]
+        found.append(one.points[np.array([name not in seen for name in names], bool)])
+        seen.update(names)
+    return found
 
 
 def shared_points(stores: Sequence[StoreSummary]) -> tuple[StoreSummary, StoreSummary] | None:
@@ -100,7 +101,7 @@ def as_table(
     times : bool
         Whether to add a column of times.
     suspect : bool
-        Whether to take points that are so far from the others of their device that they count for
+        Whether to write points that are so far from the others of their device that they count for
         nothing there: a glitch would be learnt.
 
     Raises
@@ -109,20 +110,23 @@ def as_table(
         If the stores belong to different models, or hold no points.
     """
     check_alike(stores)
-    parts, count = [], 0
-    for one, points in distinct(stores):
-        absurd = np.isin(points.numbers, [] if suspect else _suspect_numbers(one.points))
-        parts.append((one.device, points[~absurd]))
-        count += len(points)
-    if not count:
-        raise InputError("there are no points: the stores are empty")
-    left_out = count - sum(len(points) for _, points in parts)
-    if left_out == count:
-        raise InputError("all points are suspect, so there are none to write")
-    points = parts[0][1]
-    for _, more in parts[1:]:
-        points = points.joined(more)
-    devices = [name for name, part in parts for _ in range(len(part))]
+    parts = distinct(stores, by_device=True)
+    count = sum(map(len, parts))
+    if not suspect:
+        parts = [
+            points[~np.isin(points.numbers, _suspect_numbers(one.points))]
+            for one, points in zip(stores, parts, strict=True)
+        ]
+    points = _joined(parts)
+    left_out = count - sum(map(len, parts))
+    if points is None:
+        empty = "there are no points: the stores are empty"
+        raise InputError(
+            "all points are suspect, so there are none to write" if left_out else empty
+        )
+    devices = [
+        one.device for one, part in zip(stores, parts, strict=True) for _ in range(len(part))
+    ]
     if encoding is None:
         encoding = Encoding.plain(numbered(points.X.shape[1]))
     columns = dict(zip(encoding.names, encoding.decode(points.X), strict=True))
@@ -132,6 +136,12 @@ def as_table(
     columns[_free("device", columns)] = devices
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     return PointTable(list(columns), rows, left_out)
+
+
+def _joined(parts: Iterable[Points]) -> Points | None:
+    """Return points one after the other; None if there are none."""
+    some = [one for one in parts if len(one)]
+    return some[0].joined(*some[1:]) if some else None
 
 
 def _free(name: str, taken: dict[str, list[str]]) -> str:
@@ -154,23 +164,17 @@ def merge(stores: Sequence[StoreSummary], path: Path) -> Points:
     check_alike(stores)
     if path.exists():
         raise InputError(f"{path} exists already: name a new file")
-    points, known = None, set()
-    for one in stores:
-        names = one.points.identities(numbered=True)
-        new = one.points[np.array([name not in known for name in names], bool)]
-        known.update(names)
-        if len(new):
-            points = new if points is None else points.joined(new)
+    points = _joined(distinct(stores, by_device=False))
     if points is None:
         raise InputError("there are no points: the stores are empty")
     if points.times.all():
         points = points[np.argsort(points.times, kind="stable")]
-    heads = [one.content.head for one in stores if len(one.points)]
-    if len({head.stamp for head in heads}) > 1:  # different packs scored them
+    contents = [one.content for one in stores if len(one.points)]
+    if len({one.head.stamp for one in contents}) > 1:  # different packs scored them
         points = replace(points, scores=np.full(len(points), UNSCORED, np.int32))
-    first, size = next(one.content for one in stores if len(one.points)), heads[0].size
+    head = contents[0].head
     with Journal(path) as journal:
-        owner = owner_of(schema_in(first), slot_of(size))
-        journal.lay_out(owner, size, max(len(points), MOST_POINTS) + _SPARE, heads[0].stamp)
+        owner = owner_of(schema_in(contents[0]), slot_of(head.size))
+        journal.lay_out(owner, head.size, max(len(points), MOST_POINTS) + _SPARE, head.stamp)
         numbers = journal.add(points.to_records())
     return replace(points, numbers=numbers)

@@ -1,4 +1,4 @@
-"""What a store says about its device: how far off the pack is there, and what learning gained."""
+"""Read a store, with the errors of a pack at its points: as shipped, and with what was learnt."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,7 +106,7 @@ def point_errors(pack: Pack, points: Evaluated) -> PointErrors:
 
 @dataclass(frozen=True)
 class StoreSummary:
-    """A store and what can be said about it.
+    """A store, and the errors of a pack at its points.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class StoreSummary:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What there is to say, ready for JSON."""
+        """Facts about the store, as values for JSON."""
         content, times = self.content, self.points.times[self.points.times > 0]
         found: dict[str, Any] = {
             "file": str(self.path),
@@ -155,7 +155,7 @@ class StoreSummary:
         return found
 
     def listed(self, encoding: Encoding | None = None) -> list[dict[str, Any]]:
-        """List the points, ready for JSON.
+        """List the points, as values for JSON.
 
         Parameters
         ----------

@@ -2,8 +2,8 @@
 
 Each query is answered by one line, in the same order and the same form: CSV, or JSON. A line that
 cannot be read is answered with an error and has no other effect; a header is answered with one, and
-a comment not at all. Lines that arrive together are evaluated together, by the C runtime on all
-cores, but no line ever waits for a later one.
+a comment not at all. Lines that arrive together are evaluated together, by as many threads as the
+device has, but no line ever waits for a later one.
 
 A line that ends in ``=VALUE`` carries its true value. It is answered like any other, and then
 learnt from.
@@ -15,11 +15,8 @@ positions never change.
 import json
 import os
 import re
-import select
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, compress, groupby
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, groupby
 from math import isfinite
 from typing import TypeAlias
 
@@ -29,8 +26,6 @@ from twinedge.encoding.cells import WINDOWS_1252
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
-from twinedge.runtime.loading import core_count
-from twinedge.runtime.native import NativeDevice
 from twinedge.runtime.stream_reader import Query, QueryError, QueryReader, is_json
 
 _Value: TypeAlias = float | list[str]  # a number, or names of features
@@ -39,7 +34,6 @@ _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by l
 _ERRORS = ("error: ", '{"error": ')
 _LINE_END = re.compile(rb"\r+\n?|\n\r")
 _CHUNK = 1 << 16
-_PART = 32  # queries that are worth a thread
 LONGEST = 1 << 20  # bytes of a line; a longer one cannot be a query
 
 
@@ -57,7 +51,7 @@ class Replies:
 
     Examples
     --------
-    ``list(Replies(device).to(["1.5,2.5"]))`` is ``["0.25,0.01,"]``: prediction, spread, and the
+    ``Replies(device).to(["1.5,2.5"])`` is ``["0.25,0.01,"]``: prediction, spread, and the
     names of features outside the training range, separated by ``|``. With intervals, scale, low and
     high follow; if features may be missing, the names of those that were.
 
@@ -73,68 +67,61 @@ class Replies:
     ) -> None:
         if coverage is not None:
             device.check_coverage(coverage)
-        self._device = device
-        self._predict = _predictor(device, neighbors, coverage)
-        self._outstanding: set[Callable[[], list[Array]]] = set()
+        self._device, self._neighbors, self._coverage = device, neighbors, coverage
         self._encoding = device.encoding
         self._reader = QueryReader(device.encoding, device.fillable)
         others = device.fields[1:]
         self._header = ",".join([_quoted(device.target_name), *others])
         self._keys = ["prediction", *others]
 
-    def to(self, lines: Sequence[str]) -> Iterator[str]:
+    def to(self, lines: Iterable[str]) -> list[str]:
         """Answer lines, given without line breaks."""
-        return self.begin(lines)()
-
-    def begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
-        """Start to evaluate lines; the returned function waits for the results and answers."""
-        if not any("=" in line for line in lines):
-            return self._begin(lines)
+        answers = []
         # What is learnt from one line counts from the next line on.
-        answers: list[str] = []
         for has_target, some in groupby(lines, lambda line: "=" in line):
             if has_target:
-                answers += [answer for line in some for answer in self._learning(_clean(line))]
+                answers += [answer for line in some for answer in self._learn(_clean(line))]
             else:
-                answers += self._begin(list(some))()
-        return lambda: iter(answers)
+                answers += self._answer(list(some))
+        return answers
 
-    def _learning(self, line: str) -> list[str]:
+    def _learn(self, line: str) -> list[str]:
         """Answer a line, and learn from it if it carries its true value."""
         query, target = self._reader.split_target(line)
-        answers = list(self._begin([query])())
+        answers = self._answer([query])
         if target is None or not answers or answers[-1].startswith(_ERRORS):
             return answers
         read = self._reader.read(query)[-1]
         if read is None:
             return answers  # a header
-        for running in self._outstanding:
-            running()
         try:
             self._device.learn([read], [target])
         except InputError as error:
             answers[-1] = _error(str(error), is_json(query))
         return answers
 
-    def _begin(self, lines: Sequence[str]) -> Callable[[], Iterator[str]]:
+    def _answer(self, lines: Sequence[str]) -> list[str]:
         # One by one until the columns are known; a query that decides them is read once more.
-        before: list[str] = []
+        answers: list[str] = []
         first = 0
         while first < len(lines) and not self._reader.columns_known:
             read = self._read(lines[first])
-            before += [one for one, _ in read if isinstance(one, str)]
+            answers += [one for one, _ in read if isinstance(one, str)]
             first += all(isinstance(one, str) for one, _ in read)
         rest = lines[first:]
         x = self._reader.table(rest)
-        if x is None:
-            after = self._answers([one for line in rest for one in self._read(line)])
-        else:
-            results = self._results(x)
-
-            def after() -> Iterator[str]:
-                return map(_in_csv, zip(*results(), strict=True))
-
-        return lambda: chain(before, after())
+        if x is not None:
+            return answers + list(map(_in_csv, zip(*self._predict(x), strict=True)))
+        read = [one for line in rest for one in self._read(line)]
+        queries = [one for one, _ in read if not isinstance(one, str)]
+        x = np.array(queries).reshape(-1, len(self._encoding.inputs))
+        found = zip(*self._predict(x), strict=True)
+        for one, as_json in read:
+            if isinstance(one, str):
+                answers.append(one)
+            else:
+                answers.append(self._in_json(next(found)) if as_json else _in_csv(next(found)))
+        return answers
 
     def _read(self, line: str) -> list[tuple[Query | str, bool]]:
         """Read a line: queries, or answers that need none; and whether it is JSON."""
@@ -146,33 +133,13 @@ class Replies:
             return [(_error(str(error), as_json), as_json)]
         return [(self._header if one is None else one, as_json) for one in read]
 
-    def _answers(self, read: Sequence[tuple[Query | str, bool]]) -> Callable[[], Iterator[str]]:
-        queries = [one for one, _ in read if not isinstance(one, str)]
-        results = self._results(np.array(queries).reshape(-1, len(self._encoding.inputs)))
-
-        def answer() -> Iterator[str]:
-            found = zip(*results(), strict=True)
-            for one, as_json in read:
-                if isinstance(one, str):
-                    yield one
-                else:
-                    yield self._in_json(next(found)) if as_json else _in_csv(next(found))
-
-        return answer
-
-    def _results(self, x: Array) -> Callable[[], _Columns]:
-        """Start to evaluate; the returned function gives numbers or feature names by field."""
+    def _predict(self, x: Array) -> _Columns:
+        """Predict queries: numbers or feature names, by field."""
         if not len(x):
-            return lambda: [[] for _ in self._keys]
-        predicted = self._predict(x)
-        self._outstanding.add(predicted)
-
-        def finish() -> _Columns:
-            found = predicted()
-            self._outstanding.discard(predicted)
-            return [self._named(one) if one.ndim == 2 else one.tolist() for one in found]
-
-        return finish
+            return [[] for _ in self._keys]
+        found = self._device.predict_all(x, self._coverage, self._neighbors)
+        columns = [one for one in found if one is not None]
+        return [self._named(one) if one.ndim == 2 else one.tolist() for one in columns]
 
     def _named(self, flags: Array) -> list[list[str]]:
         """Names of the flagged columns, for each query."""
@@ -215,19 +182,10 @@ def serve(
         If the file has no intervals of that coverage; nothing has been read then. If a header lacks
         a column of the model; what came before it has been answered.
     """
-    answers = Replies(device, neighbors, coverage)
-    begun: deque[Callable[[], Iterator[str]]] = deque()
+    replies = Replies(device, neighbors, coverage)
 
-    def begin(block: bytes) -> None:
-        try:
-            begun.append(answers.begin(_decoded(block).split("\n")))
-        except InputError:
-            finish(0)
-            raise
-
-    def finish(left: int) -> None:
-        while len(begun) > left:
-            write("".join(f"{one}\n" for one in begun.popleft()()))
+    def answer(block: bytes) -> None:
+        write("".join(f"{one}\n" for one in replies.to(_decoded(block).split("\n"))))
 
     rest = last = b""
     too_long = False
@@ -239,12 +197,9 @@ def serve(
         if len(rest) > LONGEST:
             rest, too_long = b"", True
         if end:
-            begin(block)
-        # If more has already arrived, it is read while these lines are evaluated.
-        finish(1 if end and _is_ready(source) else 0)
+            answer(block)
     if rest or too_long:
-        begin(b"\xff" if too_long else rest)
-    finish(0)
+        answer(b"\xff" if too_long else rest)
 
 
 def _with_line_feeds(chunk: bytes, last: bytes) -> bytes:
@@ -264,41 +219,6 @@ def _decoded(block: bytes) -> str:
     """Decode UTF-8; bytes that are not are Windows-1252."""
     text = block.decode("utf-8", "surrogateescape")
     return text if text.isascii() else text.translate(WINDOWS_1252)
-
-
-def _is_ready(source: int) -> bool:
-    """Whether data, or the end of the file, can be read without waiting."""
-    return os.name == "posix" and bool(select.select([source], [], [], 0)[0])
-
-
-def _predictor(
-    device: Device, neighbors: int | None, coverage: float | None
-) -> Callable[[Array], Callable[[], list[Array]]]:
-    """Return a function that starts to evaluate queries, and returns one that waits for results."""
-
-    def predict(x: Array) -> list[Array]:
-        return [one for one in device.predict_all(x, coverage, neighbors) if one is not None]
-
-    def at_once(x: Array) -> Callable[[], list[Array]]:
-        predicted = predict(x)
-        return lambda: predicted
-
-    cores = core_count()
-    if not isinstance(device, NativeDevice) or cores < 2:
-        return at_once  # other backends use all cores themselves, or must not run concurrently
-    pool = ThreadPoolExecutor(cores)
-
-    def in_parts(x: Array) -> Callable[[], list[Array]]:
-        if len(x) < _PART * 2:
-            return at_once(x)
-        parts = np.array_split(x, min(cores, len(x) // _PART))
-        futures = [pool.submit(predict, part) for part in parts]
-        return lambda: [
-            np.concatenate(field)
-            for field in zip(*(future.result() for future in futures), strict=True)
-        ]
-
-    return in_parts
 
 
 def _in_csv(values: Iterable[_Value]) -> str:
