@@ -142,17 +142,17 @@ def fit_csv(
     skip_bad_rows : bool
         Leave out rows that cannot be read; otherwise one of them refuses the table.
     missing : number, str, or sequence of these
-        What stands for a missing value in every column, besides empty cells, ``NA`` and the like:
-        -9999, say.
+        What stands for a missing value in every column, besides empty cells, ``NA`` and the like,
+        such as -9999.
     group : str, optional
-        Column that says which rows belong together. They are held out together. Rows of one of
+        Column of groups, whose rows belong together. They are held out together. Rows of one of
         several tables that lacks it are groups of their own.
     time : str, optional
-        Column that says when each row was measured: dates and times of any usual form, or numbers;
+        Column of times at which rows were measured: dates and times of any usual form, or numbers;
         it is not a feature. The model is trained on the oldest rows, chosen on the next ones, and
         tested on the newest, so that its scores hold for the future. Not with ``group``.
     weight : str, optional
-        Column that says how much each row counts, in training, in intervals and in all errors; it
+        Column of weights: how much each row counts, in training, in intervals and in all errors; it
         is not a feature. Rows of weight 0 are left out; those of one of several tables that lacks
         the column count 1.
     split : int
@@ -174,7 +174,7 @@ def fit_csv(
     say : function, optional
         Called with each remark on the table and the training.
     **settings
-        Parameters of ``TwinRegressor``. Training uses all cores unless ``n_jobs`` says otherwise.
+        Parameters of ``TwinRegressor``. Training uses all cores by default.
 
     Returns
     -------

@@ -6,23 +6,15 @@ import pytest
 from twinedge import AnnRegressor, TwinRegressor, export
 from twinedge.anchors import choose
 from twinedge.anchors.pool import Evidence
-from twinedge.estimators import difficulty
 from twinedge.pack import read_pack
 from twinedge.run_folder import Run, load_run
 from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.scoring.calibration import CalibrationRows, calibrate, quantile, worth_of_groups
 from twinedge.training.selection import ACROSS
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 BRIEF = {"hidden": (8,), "twins": 2, "effort": "quick", "steps": 200, "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    """A few trees are enough for these tests."""
-    every = difficulty.ExtraTreesRegressor
-    monkeypatch.setattr(difficulty, "ExtraTreesRegressor", lambda _, **more: every(10, **more))
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +160,7 @@ def draw(rng, groups, rows, share):
     return np.stack([scale, *rng.uniform(0.5, 1, (2, len(group)))]), errors, group
 
 
-def coverage(share, grouped, groups=8, rows=12, times=20):
+def coverage(share, grouped, groups=8, rows=12, times=15):
     rng = np.random.default_rng(0)
     found = []
     for _ in range(times):

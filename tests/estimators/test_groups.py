@@ -19,7 +19,7 @@ from twinedge.training.network import Scaling
 from twinedge.training.tasks import FOLDS, PairTask, PointTask
 from twinedge.training.trainer import NetworkJob
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 LEAST, MOST = 0.05, 0.95  # of trust
 
@@ -32,13 +32,6 @@ def machines():
     machine = np.repeat(np.arange(12), 15)
     y = np.sin(2 * X[:, 0]) + X[:, 1]
     return X, y, machine, rng.normal(0, 2, 12)[machine]
-
-
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    """A quarter of the trees are enough for these tests."""
-    every = difficulty.ExtraTreesRegressor
-    monkeypatch.setattr(difficulty, "ExtraTreesRegressor", lambda _, **more: every(25, **more))
 
 
 def prepared(model, X, y, validation=None, groups=None, seed=0):

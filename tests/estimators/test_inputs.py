@@ -14,7 +14,9 @@ from sklearn.linear_model import Ridge
 import twinedge
 from twinedge import AnnRegressor, EnsembleRegressor, LoopRegressor, TwinnedRegressor, TwinRegressor
 
-TINY = {"hidden": 8, "steps": 60, "random_state": 0}
+pytestmark = pytest.mark.usefixtures("few_trees")
+
+TINY = {"hidden": 8, "steps": 40, "random_state": 0}
 NAMES = ["temperature", "flow", "pressure"]
 
 
@@ -132,7 +134,7 @@ def test_our_own_calls_do_not_make_scikit_learn_warn(frame, tmp_path):
     table, load = frame
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        model = TwinRegressor(hidden=8, steps=60, teachers=["trees"], random_state=0)
+        model = TwinRegressor(**TINY, teachers=["trees"])
         model.fit(table, load, groups=np.arange(200) // 5)
         model.predict_interval(table)
         model.adapt(table[:3], load[:3]).predict(table)
@@ -266,18 +268,3 @@ def test_a_frame_trains_the_same_run_as_its_file(frame, run):
     assert again.model.weights_.tobytes() == run.model.weights_.tobytes()
     assert (again.encoding.names, again.target_name) == (run.encoding.names, "load")
     assert again.source["dataset"] == "data frame"
-
-
-def test_a_frame_is_checked_like_a_file(frame, complaint):
-    table = frame[0].assign(load=frame[1], kind=pd.Categorical(np.arange(200) % 2))
-    run = twinedge.fit_csv(table, target="load", **TINY)
-    assert run.encoding.inputs == (*NAMES, "kind=0", "kind=1")
-    message = complaint(twinedge.fit_csv, table, target="lode")
-    assert message.startswith("data frame: no column 'lode' for the target (did you mean 'load'?)")
-    message = complaint(twinedge.fit_csv, table.replace({"flow": {3: np.nan}}), target="load")
-    assert "data frame: row" in message
-    assert "missing value" in message
-    dates = table.assign(day=pd.date_range("2026-01-01", periods=200))
-    assert "holds dates or times" in complaint(twinedge.fit_csv, dates, target="load")
-    doubled = pd.concat([table, table[["flow"]]], axis=1)
-    assert "2 columns are called 'flow'" in complaint(twinedge.fit_csv, doubled, target="load")

@@ -17,7 +17,6 @@ from twinedge import (
     TwinRegressor,
 )
 from twinedge.anchors.rows import assign
-from twinedge.estimators import difficulty
 from twinedge.evaluation.small_trees import fit_small_trees
 from twinedge.run_folder import Run, load_run
 from twinedge.training import selection
@@ -29,7 +28,7 @@ from twinedge.training.tasks import PairTask, PointTask
 from twinedge.training.teachers import Predictions, TaughtTask, Teacher, Teaching, weigh
 from twinedge.training.trainer import NetworkJob
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 TINY = {
     "hidden": (8,),
@@ -40,13 +39,6 @@ TINY = {
     "random_state": 0,
 }
 OFFSET = 10.0  # of the rows that hardly count
-
-
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    """A quarter of the trees are enough for these tests."""
-    every = difficulty.ExtraTreesRegressor
-    monkeypatch.setattr(difficulty, "ExtraTreesRegressor", lambda _, **more: every(25, **more))
 
 
 @pytest.fixture(scope="module")

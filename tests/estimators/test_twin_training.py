@@ -9,7 +9,9 @@ from twinedge.training.tasks import PairTask
 
 def fitted(curve, **parameters):
     X, y = curve
-    return TwinRegressor(**parameters).fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
+    return TwinRegressor(**{"intervals": False, **parameters}).fit(
+        X[:80], y[:80], validation=(X[80:100], y[80:100])
+    )
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_the_anchors_are_the_training_points_given(tiny_twin, curve):
 
 def test_without_validation_data_a_part_of_the_rows_is_held_out(curve, tiny):
     X, y = curve
-    model = TwinRegressor(**tiny, validation_fraction=0.25).fit(X, y)
+    model = TwinRegressor(**tiny, intervals=False, validation_fraction=0.25).fit(X, y)
     assert len(model.anchor_y_) == 90
     rows = {tuple(row): target for row, target in zip(X, y, strict=True)}
     assert len({tuple(row) for row in model.anchor_X_}) == 90
@@ -63,7 +65,9 @@ def test_without_validation_data_a_part_of_the_rows_is_held_out(curve, tiny):
 @pytest.mark.parametrize(("rows", "fraction"), [(15, 0.5), (40, 0)])
 def test_a_tiny_table_or_no_fraction_holds_nothing_out(curve, tiny, rows, fraction):
     X, y = curve
-    model = TwinRegressor(**tiny, validation_fraction=fraction).fit(X[:rows], y[:rows])
+    model = TwinRegressor(**tiny, intervals=False, validation_fraction=fraction).fit(
+        X[:rows], y[:rows]
+    )
     assert len(model.anchor_y_) == rows
     assert model.validation_rmse_ == pytest.approx(model.rmse(X[:rows], y[:rows]))
 
@@ -75,14 +79,14 @@ def test_two_points_are_enough(tiny):
 
 def test_a_constant_target_is_learnt_as_such(tiny, curve):
     X, _ = curve
-    model = TwinRegressor(**{**tiny, "steps": 500}).fit(X, np.full(len(X), 0.1))
+    model = TwinRegressor(**{**tiny, "steps": 1500}, intervals=False).fit(X, np.full(len(X), 0.1))
     np.testing.assert_allclose(model.predict(X), 0.1, atol=0.05)
 
 
 def test_a_column_that_never_changed_has_no_effect(tiny, curve):
     X, y = curve
     X = np.column_stack([X, np.full(len(X), 0.1)])
-    model = TwinRegressor(**tiny).fit(X[:80], y[:80])
+    model = TwinRegressor(**tiny, intervals=False).fit(X[:80], y[:80])
     expected = model.predict(X[80:])
     X[80:, -1] = np.linspace(-1e4, 1e4, len(X) - 80)
     np.testing.assert_array_equal(model.predict(X[80:]), expected)
@@ -126,13 +130,14 @@ def test_four_twins_are_four_different_networks(four_twins):
 
 
 def test_a_number_or_a_list_of_widths_gives_so_many_layers(curve, tiny):
-    tiny |= {"steps": 10, "intervals": False}
+    tiny |= {"steps": 10}
     assert fitted(curve, **{**tiny, "hidden": 5}).architecture_.hidden == (5,)
     assert fitted(curve, **{**tiny, "hidden": [5, 4]}).architecture_.hidden == (5, 4)
 
 
 def test_a_training_prints_nothing_unless_verbose(curve, tiny, capfd, monkeypatch):
     monkeypatch.setattr("twinedge.progress.INTERVAL", 0.001)
+    tiny["steps"] = 50
     TwinRegressor(**tiny).fit(*curve).predict(curve[0])
     assert capfd.readouterr() == ("", "")
     TwinRegressor(**tiny, verbose=True).fit(*curve)
