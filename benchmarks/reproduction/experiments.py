@@ -1,6 +1,6 @@
 """The tables and figures of the paper, one function each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks.reproduction.cells import Setup
@@ -22,28 +22,16 @@ from benchmarks.reproduction.measures import (
 )
 from twinedge.budget.model import ann_params, twin_params
 
-
-def one_network() -> Measure:
-    """Measure the first network of an ensemble."""
-    return Measure("one ANN", "networks", item("networks", 0), paper=("ann_ensemble", 0))
-
-
-def many_networks(setup: Setup) -> Measure:
-    """Measure the whole ensemble of networks."""
-    title = f"{setup.members} ANNs"
-    return Measure(title, "networks", item("networks", -1), paper=("ann_ensemble", 1))
-
-
-def networks_of(size: int) -> Measure:
-    """Measure an ensemble of ``size`` networks."""
-    return Measure(f"{size} ANNs", "networks", at("networks", "sizes", size))
+ONE_NETWORK = Measure("one ANN", "networks", item("networks", 0), paper=("ann_ensemble", 0))
 
 
 def _ann_ensemble(setup: Setup) -> Experiment:
+    title = f"{setup.members} ANNs"
+    several = Measure(title, "networks", item("networks", -1), paper=("ann_ensemble", 1))
     return Experiment(
         "ann_ensemble",
         "Ensembles of ordinary networks",
-        [Comparison(one_network(), many_networks(setup))],
+        [Comparison(ONE_NETWORK, several)],
         remarks=[trainer_remark(setup), "the paper's ensembles have 32 members"],
     )
 
@@ -65,10 +53,10 @@ def _tnnr_ensemble(setup: Setup) -> Experiment:
     members = sizes(setup.members)
     curves: Curves = {
         "one twin, all anchors": ([1], [twin()]),
-        "one twin, n anchors": (ANCHORS, [_curve("anchors", k) for k in ANCHORS]),
-        "n ANNs": (members, [networks_of(k) for k in members]),
-        "n twins, all anchors": (members, [_curve("twins", k) for k in members]),
-        "n twins, one anchor each": (members, [_curve("single_anchor", k) for k in members]),
+        "one twin, n anchors": (ANCHORS, _each("twins", "anchors", "sizes", ANCHORS)),
+        "n ANNs": (members, _each("networks", "networks", "sizes", members)),
+        "n twins, all anchors": (members, _each("twins", "twins", "sizes", members)),
+        "n twins, one anchor each": (members, _each("twins", "single_anchor", "sizes", members)),
     }
     return Experiment(
         "tnnr_ensemble",
@@ -76,15 +64,16 @@ def _tnnr_ensemble(setup: Setup) -> Experiment:
         [
             Comparison(one_anchor, all_anchors),
             Comparison(twin(), several),
-            Comparison(one_network(), twin()),
+            Comparison(ONE_NETWORK, twin()),
         ],
         [Sweep("Error against the size of the ensemble", "ensemble size", curves)],
         remarks=[trainer_remark(setup), "the paper's ensembles have 32 members"],
     )
 
 
-def _curve(name: str, size: int) -> Measure:
-    return Measure(f"{name} {size}", "twins", at(name, "sizes", size))
+def _each(method: str, name: str, positions: str, numbers: Sequence[float]) -> list[Measure]:
+    """Measure each of several numbers, which are positions in a list of results."""
+    return [Measure(f"{name} {one:g}", method, at(name, positions, one)) for one in numbers]
 
 
 def _check(setup: Setup) -> Experiment:
@@ -107,11 +96,10 @@ def _check(setup: Setup) -> Experiment:
 
 
 def _knn(setup: Setup) -> Experiment:
-    k_nn = [Measure(f"{k}", "nearest", at("nearest", "neighbours", k)) for k in NEIGHBORS]
     curves: Curves = {
         "twin, all anchors": ([1.0], [twin("knn_tnnr")]),
         "twins of neighbors": (NEIGHBORS, twins_of_neighbors()),
-        "k-NN": (NEIGHBORS, k_nn),
+        "k-NN": (NEIGHBORS, _each("nearest", "nearest", "neighbours", NEIGHBORS)),
     }
     title = "Error against the number of neighbors, beside k-NN"
     return Experiment(
@@ -195,10 +183,7 @@ def twins_of_neighbors() -> list[Measure]:
 def _neighbors(setup: Setup) -> Experiment:
     curves: Curves = {
         "all anchors": ([1.0], [twin("knn_tnnr")]),
-        "NN inference": (
-            NEIGHBORS,
-            [Measure(f"{k}", "twins", at("nearest_anchors", "neighbours", k)) for k in NEIGHBORS],
-        ),
+        "NN inference": (NEIGHBORS, _each("twins", "nearest_anchors", "neighbours", NEIGHBORS)),
         "NN training + inference": (NEIGHBORS, twins_of_neighbors()),
     }
     return Experiment(
@@ -244,10 +229,7 @@ def _rf_ssl(setup: Setup) -> Experiment:
     )
     # The tiny weight that replaces 0 is drawn at a tenth of the least.
     places = [max(weight, LOOP_WEIGHTS[1] / 10) for weight in LOOP_WEIGHTS]
-    swept = [
-        Measure(f"{weight:g}", "loop_forest", at("semi_supervised", "loop_weights", weight))
-        for weight in LOOP_WEIGHTS
-    ]
+    swept = _each("loop_forest", "semi_supervised", "loop_weights", LOOP_WEIGHTS)
     curves: Curves = {"supervised": ([1.0], [supervised]), "with loops": (places, swept)}
     return Experiment(
         "rf_ssl",
