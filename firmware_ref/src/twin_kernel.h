@@ -39,14 +39,16 @@
 #define TWIN_HIDDEN
 #endif
 
-/* Marks what only files of the library use; and declares a kernel, which needs no declaration if
- * the library is a single file, where kernels come first. */
+/* Marks what only files of the library use; declares a kernel, and defines it. Kernels come first
+ * in a single file, and need no declaration. */
 #ifdef TWIN_SINGLE_FILE
 #define TWIN_INTERNAL static
 #define TWIN_DECLARE(kernel)
+#define TWIN_DEFINE(kernel) static const twin_kernel kernel
 #else
 #define TWIN_INTERNAL        TWIN_HIDDEN
 #define TWIN_DECLARE(kernel) TWIN_INTERNAL extern const twin_kernel kernel;
+#define TWIN_DEFINE(kernel)  const twin_kernel kernel
 #endif
 
 /* Marks a function that is written in assembly. */

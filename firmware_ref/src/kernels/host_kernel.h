@@ -43,7 +43,7 @@ static void NAME(kernel_further)(const twini_layer *given, const void *in, void 
         NAME(further_layer)(&layer, in, out, totals, 0);
 }
 
-TWIN_INTERNAL const twin_kernel KERNEL = {
+TWIN_DEFINE(KERNEL) = {
     TWIN_BLOCK,                        /* pairs */
     4,                                 /* unit */
     ALIGN,                             /* align */

@@ -121,7 +121,7 @@ static void avr_further(const twini_layer *layer, const void *in, void *out, int
     avr_layer(layer, (const int16_t *)in, 0, (int16_t *)out, totals);
 }
 
-TWIN_INTERNAL const twin_kernel twini_kernel_avr = {
+TWIN_DEFINE(twini_kernel_avr) = {
     PAIRS,       /* pairs */
     1,           /* unit */
     8,           /* align */

@@ -317,7 +317,7 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       ".popsection");
 /* clang-format on */
 
-TWIN_INTERNAL const twin_kernel twini_kernel_dsp = {
+TWIN_DEFINE(twini_kernel_dsp) = {
     PAIRS,             /* pairs */
     4,                 /* unit */
     8,                 /* align */

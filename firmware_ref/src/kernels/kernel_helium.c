@@ -321,7 +321,7 @@ static void helium_query(const twini_layer *layer, const int16_t *query, void *p
     }
 }
 
-TWIN_INTERNAL const twin_kernel twini_kernel_helium = {
+TWIN_DEFINE(twini_kernel_helium) = {
     PAIRS,          /* pairs */
     16,             /* unit */
     8,              /* align */

@@ -12,7 +12,7 @@
 
 #include "groups.h"
 
-TWIN_INTERNAL const twin_kernel twini_kernel_lx106 = {
+TWIN_DEFINE(twini_kernel_lx106) = {
     PAIRS,         /* pairs */
     4,             /* unit */
     8,             /* align */

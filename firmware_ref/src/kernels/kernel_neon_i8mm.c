@@ -165,7 +165,7 @@ static void i8mm_further(const twini_layer *layer, const void *in, void *out, in
     twini_kernel_neon_dot.further(layer, in, out, totals);
 }
 
-TWIN_INTERNAL const twin_kernel twini_kernel_neon_i8mm = {
+TWIN_DEFINE(twini_kernel_neon_i8mm) = {
     TWIN_BLOCK,         /* pairs */
     4,                  /* unit */
     16,                 /* align */

@@ -91,7 +91,7 @@ static void portable_further(const twini_layer *layer, const void *in, void *out
     portable_pad(layer, (int16_t *)out);
 }
 
-TWIN_INTERNAL const twin_kernel twini_kernel_portable = {
+TWIN_DEFINE(twini_kernel_portable) = {
     PAIRS,                          /* pairs */
     4,                              /* unit */
     8,                              /* align */

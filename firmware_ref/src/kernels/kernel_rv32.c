@@ -214,7 +214,7 @@ static void rv32_first(const twini_layer *layer, const twini_pairs *pairs, void 
     group_end(&to, out, totals);
 }
 
-TWIN_INTERNAL const twin_kernel twini_kernel_rv32 = {
+TWIN_DEFINE(twini_kernel_rv32) = {
     PAIRS,         /* pairs */
     4,             /* unit */
     8,             /* align */

@@ -231,7 +231,7 @@ static void thumb_further(const twini_layer *layer, const void *in, void *out, i
     thumb_pad(layer, (int32_t *)out);
 }
 
-TWIN_INTERNAL const twin_kernel twini_kernel_thumb = {
+TWIN_DEFINE(twini_kernel_thumb) = {
     PAIRS,         /* pairs */
     4,             /* unit */
     8,             /* align */
