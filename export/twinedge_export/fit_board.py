@@ -17,7 +17,7 @@ import numpy as np
 from twinedge import scoring
 from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, board_verdict
-from twinedge.defaults import ANCHORS, TOLERANCE
+from twinedge.defaults import ANCHORS
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
@@ -179,30 +179,22 @@ def search(
 
 
 def write_winner(
-    run: Path,
-    folder: Path,
-    winner: Model,
-    seed: int,
-    *,
-    tolerance: float = TOLERANCE,
-    overwrite: bool = False,
+    run: Path, folder: Path, winner: Model, settings: ExportSettings
 ) -> tuple[Export, float]:
     """Export a trained run as the pack that the search found; also return the tolerance it took.
 
     Rounding may cost more here than after the brief training, but there is no better model to fall
     back on: the tolerance is widened as far as needed, and the caller should say so.
     """
-    settings = ExportSettings(
+    settings = replace(
+        settings,
         anchors=winner.anchors,
         weights=winner.weights,
         intervals=winner.intervals,
         formats=("twin",),
-        tolerance=tolerance,
-        overwrite=overwrite,
-        seed=seed,
     )
     try:
-        return write_export(run, folder, settings), tolerance
+        return write_export(run, folder, settings), settings.tolerance
     except RoundingError as error:
         # Rounding again costs the same, up to the last digits.
         wider = 1.001 * error.cost

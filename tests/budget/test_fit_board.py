@@ -11,6 +11,7 @@ from twinedge.runtime.reference import evaluate
 from twinedge_export import fit_board
 from twinedge_export.fit_board import Attempt, Search, fitting, search, write_winner
 from twinedge_export.quantise import quantise
+from twinedge_export.settings import ExportSettings
 
 UNO = board_named("uno")
 TINY = {"steps": 60, "activation": "relu", "learning_rate": 0.01, "weight_decay": 0.03}
@@ -169,13 +170,14 @@ WINNER = Model.of(3, (8,), 8)
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_tolerance_is_widened_as_far_as_the_least_cost_needs(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
-    done, needed = write_winner(tiny_run, tmp_path / "out", WINNER, 0, tolerance=1e-9)
+    narrow, wide = (ExportSettings(tolerance=one) for one in (1e-9, 2.0))
+    done, needed = write_winner(tiny_run, tmp_path / "out", WINNER, narrow)
     cost = done.files[0].score.tolerance
     assert needed >= cost > 1e-9
     assert needed == pytest.approx(cost, rel=0.01)
-    assert write_winner(tiny_run, tmp_path / "wide", WINNER, 0, tolerance=2.0)[1] == 2.0
+    assert write_winner(tiny_run, tmp_path / "wide", WINNER, wide)[1] == 2.0
 
 
 def test_another_fault_is_named(complaint, tiny_run, tmp_path):
     (tmp_path / "out").write_text("")
-    assert "out" in complaint(write_winner, tiny_run, tmp_path / "out", WINNER, 0)
+    assert "out" in complaint(write_winner, tiny_run, tmp_path / "out", WINNER, ExportSettings())

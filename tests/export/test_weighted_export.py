@@ -5,10 +5,10 @@ import pytest
 
 import twinedge
 from twinedge import TwinRegressor
-from twinedge.pack import read_pack
 from twinedge.run_folder import Run
 from twinedge_export import quantise
 from twinedge_export.deviations import Evaluator
+from twinedge_export.report.reliability import fit_baselines
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -42,37 +42,31 @@ def weighted(halves):
     return model.fit(X, y, sample_weight=weights)
 
 
-@pytest.mark.parametrize("anchors", [8, "all", pytest.param("fewest", marks=pytest.mark.slow)])
-def test_a_device_follows_the_heavy_half(anchors, weighted, halves, tmp_path):
+@pytest.mark.parametrize(
+    ("anchors", "fewest", "most"),
+    [
+        (8, 8, 8),
+        ("all", 120, 132),  # of 252 training points, half of which hardly count
+        (200, 120, 132),
+        pytest.param("fewest", 1, 132, marks=pytest.mark.slow),
+    ],
+)
+def test_a_device_follows_the_heavy_half(weighted, halves, tmp_path, anchors, fewest, most):
     X, _, _, truth = halves
     done = twinedge.export(weighted, tmp_path / "out", anchors=anchors, **TWIN)
+    assert fewest <= len(done.rows) <= most
     assert (weighted.sample_weights_[done.rows] > 1).all()
-    device = twinedge.load(tmp_path / "out" / "model.twin")
-    off = device.predict(X) - truth
+    off = twinedge.load(tmp_path / "out" / "model.twin").predict(X) - truth
     assert np.sqrt(np.mean(np.square(off))) < 0.05 * OFFSET
+    limited = any("by weight there are only 12" in remark for remark in done.remarks)
+    assert limited == (anchors == 200)
 
 
-def test_its_intervals_cover_their_share_of_the_weight(weighted, halves, tmp_path):
-    X, y, weights, _ = halves
-    twinedge.export(weighted, tmp_path / "out", anchors=16, **TWIN)
-    pack = read_pack((tmp_path / "out" / "model.twin").read_bytes())
-    assert 50 < pack.intervals.rows < 60  # of 108 validation rows
-    device = twinedge.load(tmp_path / "out" / "model.twin")
-    low, high = device.predict_interval(X, 0.8).T
-    assert np.average((low <= y) & (y <= high), weights=weights) > 0.75
-    assert np.mean(high - low) < 0.2 * OFFSET  # counted alike, it would be wider than that
-
-
-def test_its_errors_are_weighted(weighted, halves, tmp_path):
-    X, y, weights, _ = halves
-    run = Run(
-        weighted,
-        ("a", "b", "c"),
-        "y",
-        weighted.validation_,
-        (X[:50], y[:50]),
-        test_weights=weights[:50],
-    )
+def test_its_errors_and_intervals_are_weighted(weighted, halves, tmp_path):
+    X, y, weights, truth = halves
+    tested = (X[:50], y[:50])
+    names = ("a", "b", "c")
+    run = Run(weighted, names, "y", weighted.validation_, tested, test_weights=weights[:50])
     done = twinedge.export(run, tmp_path / "out", anchors=16, **TWIN)
     device = twinedge.load(tmp_path / "out" / "model.twin")
     score = done.files[0].score
@@ -84,13 +78,12 @@ def test_its_errors_are_weighted(weighted, halves, tmp_path):
         assert rmse == pytest.approx(np.sqrt(np.average(off, weights=each)), rel=1e-6)
         assert rmse < 0.2 * np.sqrt(np.mean(off))
     assert done.evaluator.all_anchors.rmse == pytest.approx(weighted.validation_rmse_)
-
-
-def test_more_anchors_than_the_points_are_worth_are_not_taken(weighted, tmp_path):
-    done = twinedge.export(weighted, tmp_path / "out", anchors=200, **TWIN)
-    assert 120 < len(done.rows) < 132  # of 252 training points, half of which hardly count
-    assert (weighted.sample_weights_[done.rows] > 1).all()
-    assert any("by weight there are only 12" in remark for remark in done.remarks)
+    for baseline in fit_baselines(run, (X[:50], truth[:50]), np.zeros(50)):
+        assert baseline.rmse < 0.3 * OFFSET  # learnt from all rows alike, half of the offset
+    assert 50 < device.pack.intervals.rows < 60  # of 108 validation rows
+    low, high = device.predict_interval(X, 0.8).T
+    assert np.average((low <= y) & (y <= high), weights=weights) > 0.75
+    assert np.mean(high - low) < 0.2 * OFFSET  # counted alike, it would be wider than that
 
 
 def test_fine_tuning_draws_and_scores_by_weight(weighted, monkeypatch):

@@ -353,6 +353,7 @@ def fit(
     from twinedge.fitting import TrainSettings, fit_source
     from twinedge.scoring.weights import of_rows
     from twinedge_export.fit_board import check_measured, fitting, search, write_winner
+    from twinedge_export.settings import ExportSettings
 
     place, measured = board_named(board), read_firmware(firmware)
     check_measured(place, measured)
@@ -403,9 +404,8 @@ def fit(
             note(f"Stopped early; the best weights are in {run}.", quiet=quiet)
             raise click.exceptions.Exit(130)
         progress.stage("Exporting")
-        written, needed = write_winner(
-            run, output, best, seed, tolerance=tolerance, overwrite=overwrite
-        )
+        as_pack = ExportSettings(tolerance=tolerance, overwrite=overwrite, seed=seed)
+        written, needed = write_winner(run, output, best, as_pack)
     note_earlier(written, quiet=quiet)
     cost = written.files[0].score.cost
     if needed > tolerance:
