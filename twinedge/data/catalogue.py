@@ -106,11 +106,6 @@ class Entry:
         return len(self.feature_names)
 
     @property
-    def target_mean(self) -> float:
-        """Mean of the target."""
-        return self.means[-1]
-
-    @property
     def file_name(self) -> str:
         """Name of the CSV file in a data folder."""
         return f"{self.name}.csv"

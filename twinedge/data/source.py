@@ -233,7 +233,9 @@ def from_table(
         time_name=reading.get("time"),
         notation=table.notation,
         group_name=reading.get("group"),
-        numbers=_row_numbers(table),
+        numbers=(
+            table.rows if table.file_of is None else np.column_stack([table.file_of, table.rows])
+        ),
         options=_options({**reading, "folds": folds, "test": test}),
         tables=_rows_of_each(table),
     )
@@ -283,12 +285,6 @@ def _row_names(table: Table) -> NDArray[Any]:
     names = [shown(path) for path in table.paths]
     pairs = zip(table.rows.tolist(), table.file_of.tolist(), strict=True)
     return np.array([f"{number} of {names[k]}" for number, k in pairs])
-
-
-def _row_numbers(table: Table) -> NDArray[np.int64] | None:
-    if table.file_of is None or table.rows is None:
-        return table.rows
-    return np.column_stack([table.file_of, table.rows])
 
 
 def _rows_of_each(table: Table) -> dict[str, int] | None:

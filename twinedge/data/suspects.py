@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from twinedge.encoding.tables import Column
 from twinedge.encoding.times import TICKS
 from twinedge.errors import Advice, Parameter, dropping
-from twinedge.wording import listed, plural, quoted
+from twinedge.wording import first_of, listed, plural, quoted
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -103,7 +103,8 @@ def suspects(
         elif one.texts is None:
             numbers.append(one)
     if ids:
-        found.append(_on_ids(ids))
+        words = "numbers the rows: unless that means something, leave it out with "
+        found.append(Advice(f"column {listed(ids)} {words}", dropping(ids)))
     cells = _far_cells([*numbers, Column(target, y)])
     found += _on_cells(cells, target, rows)
     # Bad cells have been named; what the others look like is another question.
@@ -233,11 +234,8 @@ def _exact(value: float) -> int | float | str:
 
 
 def _numbered_rows(rows: NDArray[Any]) -> str:
-    text = ", ".join(map(str, rows[:_ROWS_TO_NAME].tolist()))
-    more = len(rows) - _ROWS_TO_NAME
-    return (
-        ("row " if len(rows) == 1 else "rows ") + text + (f" and {more} more" if more > 0 else "")
-    )
+    noun = "row" if len(rows) == 1 else "rows"
+    return f"{noun} {first_of([str(one) for one in rows.tolist()], _ROWS_TO_NAME)}"
 
 
 def _words(name: str) -> list[str]:
@@ -263,13 +261,6 @@ def _is_id(column: Column) -> bool:
         return False
     dense = distinct == len(values) and float(np.ptp(values)) < _ID_DENSE * len(values)
     return dense or not _ID_WORDS.isdisjoint(_words(column.name))
-
-
-def _on_ids(names: Sequence[str]) -> Advice:
-    return Advice(
-        f"column {listed(names)} numbers the rows: unless that means something, leave it out with ",
-        dropping(names),
-    )
 
 
 def _ticks(column: Column) -> str | None:

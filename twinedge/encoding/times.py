@@ -26,7 +26,6 @@ _DAY = 86400
 _ENDS = (np.array(["0001-01-01", "9999-12-31"], "datetime64[s]").astype(np.int64)).tolist()
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _ZONES = {"z", "utc", "gmt"}
-_MISSING = {"nat"}  # besides the usual spellings
 _RIGHT = "write it like 2024-01-31 09:30"
 
 _NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
@@ -140,7 +139,9 @@ def read_times(
     """
     refuse = refuse or _raise
     cells = [text.strip() for text in texts]
-    present = [i for i, text in enumerate(cells) if not _is_missing(text)]
+    present = [
+        i for i, text in enumerate(cells) if not looks_missing(text) and text.lower() != "nat"
+    ]
     seconds = np.full(len(cells), np.nan)
     if not present:
         return Times(seconds, None, notation or Notation())
@@ -216,10 +217,6 @@ def _raise(index: int, wrong: str, right: str) -> None:
     raise InputError(f"time {index}: {wrong}{right}")
 
 
-def _is_missing(text: str) -> bool:
-    return looks_missing(text) or text.lower() in _MISSING
-
-
 def _are_digits(texts: Sequence[str], notation: Notation | None) -> bool:
     """Tell whether all of these numbers are dates such as 20240131."""
     if notation is not None and notation.unit is not None:
@@ -270,7 +267,9 @@ def _read_texts(
     matches = [_match(text) for text in texts]
     for i, match in enumerate(matches):
         if match is None:
-            refuse(i, *_complaint(texts[i]))
+            clock = _CLOCK.fullmatch(texts[i])
+            wrong = "is a time of day without a date" if clock else "cannot be read as a time"
+            refuse(i, f"{quoted(texts[i])} {wrong}", f"; {_RIGHT}")
         elif (zone := match["zone"]) and zone[0] not in "+-" and zone.lower() not in _ZONES:
             wrong = f"{quoted(texts[i])} has a zone that is not known"
             refuse(i, wrong, "; write its offset from UTC, like +01:00")
@@ -295,13 +294,6 @@ def _read_texts(
         remark = f"{remark}; " if remark else ""
         remark += f"{without} of {timed} without a zone: read as UTC"
     return seconds, remark, day_first
-
-
-def _complaint(text: str) -> tuple[str, str]:
-    """Say what is wrong with a text that is no time, and what would be right."""
-    if _CLOCK.fullmatch(text):
-        return f"{quoted(text)} is a time of day without a date", f"; {_RIGHT}"
-    return f"{quoted(text)} cannot be read as a time", f"; {_RIGHT}"
 
 
 def _fields(matches: "Sequence[re.Match[str] | None]") -> _Fields:
