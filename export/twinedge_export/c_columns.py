@@ -7,6 +7,7 @@ compiler, such as fused multiplications, can change their bits.
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar
 from twinedge.encoding.categories import Category
@@ -80,6 +81,16 @@ int model_encode(const struct model_row *row, float x[MODEL_FEATURES]) {
 """
 
 
+class _Column(NamedTuple):
+    """A column, the part of the features it becomes, and its names in C."""
+
+    name: str
+    kind: Category | Calendar | None
+    part: slice
+    member: str
+    levels: list[str]
+
+
 class CColumns:
     """Names and code for the columns of a model with categories or calendars.
 
@@ -92,8 +103,7 @@ class CColumns:
     """
 
     def __init__(self, encoding: Encoding, filled: Array) -> None:
-        self._encoding = encoding
-        self._members = _different(map(_member, encoding.names))
+        members = _different(map(_member, encoding.names))
         labels = [
             [] if one is None else [*one.labels, "unknown", *["missing"] * bool(filled[part].all())]
             for one, part in zip(encoding.categories, encoding.parts, strict=True)
@@ -102,50 +112,35 @@ class CColumns:
         names = iter(
             _different(
                 f"MODEL_{member}_{_word(label)}".upper()
-                for member, some in zip(self._members, labels, strict=True)
+                for member, some in zip(members, labels, strict=True)
                 for label in some
             )
         )
-        self._levels = [[next(names) for _ in some] for some in labels]
+        levels = [[next(names) for _ in some] for some in labels]
+        described = encoding.names, encoding.kinds, encoding.parts, members, levels
+        self._columns = [_Column(*one) for one in zip(*described, strict=True)]
 
     @property
     def declarations(self) -> str:
         """Enums, and the struct of a row."""
-        parts = []
-        for name, member, category, levels in zip(
-            self._encoding.names,
-            self._members,
-            self._encoding.categories,
-            self._levels,
-            strict=True,
-        ):
-            if category is None:
-                continue
-            labels = [*category.labels, "none of these", "not known: as most rows have it"]
-            if category.others:
-                labels[len(category.levels)] = "rare: " + listed(category.others)
-            lines = [
-                f"    {level}, /* {plain(label)} */"
-                for level, label in zip(levels, labels, strict=False)
-            ]
-            parts.append(
-                "\n".join(["", f"/* Levels of {plain(name)}. */", f"enum model_{member} {{"])
-                + "\n"
-                + "\n".join(lines)
-                + "\n};\n"
-            )
-        members = []
-        for name, member, kind in zip(
-            self._encoding.names, self._members, self._encoding.kinds, strict=True
-        ):
+        enums, members = [], []
+        for name, kind, _, member, levels in self._columns:
             declared, about = "float", plain(name)
             if isinstance(kind, Category):
                 declared = f"enum model_{member}"
+                labels = [*kind.labels, "none of these", "not known: as most rows have it"]
+                if kind.others:
+                    labels[len(kind.levels)] = "rare: " + listed(kind.others)
+                lines = [
+                    f"    {level}, /* {plain(label)} */\n"
+                    for level, label in zip(levels, labels, strict=False)
+                ]
+                enums += [f"\n/* Levels of {about}. */\n{declared} {{\n", *lines, "};\n"]
             elif isinstance(kind, Calendar):
                 declared, about = "int64_t", f"{about}: seconds since 1970, UTC"
-            members.append(f"    {declared} {member}; /* {about} */")
+            members.append(f"    {declared} {member}; /* {about} */\n")
         row = "\n/* A point in the columns of the table. */\nstruct model_row {\n"
-        return "".join(parts) + row + "\n".join(members) + "\n};\n"
+        return "".join([*enums, row, *members, "};\n"])
 
     @property
     def prototype(self) -> str:
@@ -156,9 +151,7 @@ class CColumns:
     def encoder(self) -> str:
         """The encoder itself."""
         lines = []
-        for part, kind, member in zip(
-            self._encoding.parts, self._encoding.kinds, self._members, strict=True
-        ):
+        for _, kind, part, member, _ in self._columns:
             if kind is None:
                 lines.append(f"    x[{part.start}] = row->{member};")
             elif isinstance(kind, Category):
@@ -170,16 +163,14 @@ class CColumns:
                     for k, (length, start) in enumerate(CYCLES.values())
                 ]
         cycle = re.sub(r"@(\d)", lambda one: str(SINE[int(one[1])]), _CYCLE)
-        kinds = set(map(type, self._encoding.kinds))
+        kinds = {type(one.kind) for one in self._columns}
         functions = _LEVEL * (Category in kinds) + cycle * (Calendar in kinds)
         return "\n/* clang-format on */\n" + functions + _ENCODER % "\n".join(lines)
 
     def row(self, x: Array) -> str:
         """Write features ``(f,)`` as the initialiser of a row."""
         words = []
-        for part, kind, levels in zip(
-            self._encoding.parts, self._encoding.kinds, self._levels, strict=True
-        ):
+        for _, kind, part, _, levels in self._columns:
             values = x[part].tolist()
             if isinstance(kind, Calendar):
                 words.append(f"{kind.seconds(x[part])}LL")
