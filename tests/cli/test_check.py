@@ -107,6 +107,7 @@ def test_steps_are_for_trees(cli, short, tmp_path):
     assert answer["best"] == min(answer["rmse_rivals"], key=answer["rmse_rivals"].get)
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_target_is_called_a_leak_not_a_good_model(cli, short, tmp_path):
     rng = np.random.default_rng(0)
     y = rng.normal(size=200)

@@ -79,7 +79,7 @@ def test_a_full_disk_is_one_line(run):
 
 def test_without_tensorflow_the_line_names_the_extra(run, tmp_path):
     code = "import sys; sys.modules['tensorflow'] = None; from twinedge.cli import main;"
-    train = ("train", "--dataset", "tf", "-o", tmp_path / "run")
+    train = ("train", "--dataset", "tf", "-o", tmp_path / "run", "--quiet")
     done = run("-c", f"{code} main(sys.argv[1:])", *train, python=())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1

@@ -113,7 +113,7 @@ def test_folds_that_leave_too_little_are_named():
 
 @pytest.fixture(scope="module")
 def crossed(table):
-    return fit_csv(table, target="level", drop=BESIDE, folds=2, **BRIEF)
+    return fit_csv(table, target="level", drop=BESIDE, folds=3, **BRIEF)
 
 
 def test_the_model_is_trained_with_no_test_rows_lost(crossed):
@@ -122,7 +122,7 @@ def test_the_model_is_trained_with_no_test_rows_lost(crossed):
 
 
 def test_the_test_error_is_that_of_all_rows_each_by_the_fold_that_did_not_see_it(crossed, table):
-    source = from_table(table, target="level", drop=BESIDE, folds=2)
+    source = from_table(table, target="level", drop=BESIDE, folds=3)
     errors = np.full(120, np.nan)
     for make in source.folds:
         fold = make()
@@ -136,9 +136,9 @@ def test_the_test_error_is_that_of_all_rows_each_by_the_fold_that_did_not_see_it
     scores = crossed.scores
     assert scores["rmse_test"] == pytest.approx(np.sqrt(np.mean(errors**2)))
     each = [one["rmse"] for one in scores["folds"]]
-    assert [one["rows"] for one in scores["folds"]] == [60, 60]
+    assert [one["rows"] for one in scores["folds"]] == [40, 40, 40]
     assert scores["rmse_fold_mean"] == pytest.approx(np.mean(each))
-    assert scores["rmse_fold_error"] == pytest.approx(np.std(each, ddof=1) / np.sqrt(2))
+    assert scores["rmse_fold_error"] == pytest.approx(np.std(each, ddof=1) / np.sqrt(3))
     assert {"rmse_mean", "rmse_linear", "verdict", "coverage_test"} <= set(scores)
 
 
