@@ -177,7 +177,7 @@ def test_no_such_board(refused, files, command):
 
 @pytest.mark.parametrize("command", ["run", "build"])
 def test_no_such_pack(refused, files, command):
-    says = ("nothing.twin", "No such file", "name a .twin file")
+    says = ("cannot read nothing.twin", "No such file")
     refused("firmware", command, "-b", BOARD, "nothing.twin", says=says)
 
 

@@ -91,10 +91,11 @@ def build(file: Path, board: str, output: Path, keep_all: bool, as_json: bool) -
     """
     from twinedge.atomic_files import check_file, write_file
     from twinedge.pack import write_pack
+    from twinedge.runtime.pack_device import read_pack_file
     from twinedge_export.boards.run import anchor_queries
 
     check_file(output)
-    pack = _pack(file)
+    pack, _ = read_pack_file(file)
     with _builder(board, pack, keep_all) as (target, builder):
         image = builder.image(write_pack(pack, metadata=False), anchor_queries(pack, 1))
         if target.owned:
@@ -131,10 +132,11 @@ def run(
     whose core has its instructions, with a remark.
     """
     from twinedge.pack import write_pack
+    from twinedge.runtime.pack_device import read_pack_file
     from twinedge_export.boards import run_pack
     from twinedge_export.boards.run import anchor_queries, read_queries
 
-    pack = _pack(file)
+    pack, _ = read_pack_file(file)
     queries = read_queries(table, pack, rows) if table else anchor_queries(pack, rows or 1)
     with _builder(board, pack, keep_all) as (target, builder):
         found = run_pack(builder, write_pack(pack, metadata=False), queries)
@@ -217,19 +219,6 @@ def _print_sizes(found: list[dict[str, object]]) -> None:
     from twinedge_export.boards.sizes import HEADER, as_words
 
     print_table(HEADER, list(map(as_words, found)))
-
-
-def _pack(file: Path) -> "Pack":
-    from twinedge.pack import read_pack
-    from twinedge.wording import shown
-
-    try:
-        return read_pack(file.read_bytes())
-    except OSError as error:
-        why = error.strerror
-        raise InputError(f"{shown(file)} cannot be read: {why}; name a .twin file") from error
-    except InputError as error:
-        raise InputError(f"{shown(file)}: {error}") from error
 
 
 @contextmanager
