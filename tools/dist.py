@@ -188,15 +188,15 @@ def python_packages(source: Source, folder: Path, wheels: Path | None = None) ->
 
     If a folder is given, its wheels are used instead.
     """
-    taken = _taken(source, wheels, folder) if wheels else []
+    copied = _copy_wheels(source, wheels, folder) if wheels else []
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(_builder(source.tree, source).build("sdist", scratch))
         with tarfile.open(made) as tar:
             members = sorted((one for one in tar if one.isfile()), key=lambda one: one.name)
             files = {one.name: tar.extractfile(one).read() for one in members}
         sdist = write_tar(folder / made.name, files, source.epoch)
-        if taken:
-            return [sdist, *taken]
+        if copied:
+            return [sdist, *copied]
         for name, content in files.items():
             path = Path(scratch, name)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -213,7 +213,7 @@ def python_packages(source: Source, folder: Path, wheels: Path | None = None) ->
     return [sdist, wheel]
 
 
-def _taken(source: Source, wheels: Path, folder: Path) -> list[Path]:
+def _copy_wheels(source: Source, wheels: Path, folder: Path) -> list[Path]:
     """Copy wheels built elsewhere."""
     found = sorted(wheels.glob("*.whl"))
     others = [path.name for path in found if path.name.split("-")[1] != source.version]

@@ -53,11 +53,11 @@ def vectors(recipe, data):
     print(f"{recipe.name}: {len(data)} bytes", file=sys.stderr)
     x = queries(recipe, data)
     found = evaluate(read_pack(data), x)
-    judge = PLAIN(data)
+    plain = PLAIN(data)
     for number, row in enumerate(x.astype(np.float64).tolist()):
-        mean, spread, *rest = judge.evaluate(row)
-        ours = found.mean[number].tobytes().hex(), found.spread[number].tobytes().hex()
-        assert (mean, spread) == ours, f"{recipe.name}: query {number} has two answers"
+        mean, spread, *rest = plain.evaluate(row)
+        bits = found.mean[number].tobytes().hex(), found.spread[number].tobytes().hex()
+        assert (mean, spread) == bits, f"{recipe.name}: query {number} has two answers"
         assert rest == [part[number].tolist() for part in found[2:]]
     return {
         "name": recipe.name,

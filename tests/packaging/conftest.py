@@ -131,8 +131,8 @@ def on_a_board(run, tmp_path_factory):
         builder = Builder(board, folder / "work", flags, program=str(folder / "beside"))
         image = builder.image(b"", np.empty((0, pack.features)))
         command = board.command(board.run, image=image.path)
-        said = run(*command, stdin=subprocess.DEVNULL, timeout=300)
-        return [line.strip() for line in said.splitlines()]
+        output = run(*command, stdin=subprocess.DEVNULL, timeout=300)
+        return [line.strip() for line in output.splitlines()]
 
     return answer
 
@@ -163,7 +163,7 @@ def uno(run, tmp_path_factory):
     def build(sketch, *libraries):
         folder = home / f"build{len(list(home.iterdir()))}"
         folder.mkdir()
-        said = run(
+        output = run(
             *("arduino-builder", "-compile", "-warnings", "all", "-fqbn", "arduino:avr:uno"),
             *(
                 "-hardware",
@@ -179,7 +179,9 @@ def uno(run, tmp_path_factory):
             sketch,
             env={"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(home)},
         )
-        mine = [line for line in said.splitlines() if "warning:" in line and "/cores/" not in line]
+        mine = [
+            line for line in output.splitlines() if "warning:" in line and "/cores/" not in line
+        ]
         assert mine == []
         return folder / f"{sketch.name}.elf"
 

@@ -1,9 +1,6 @@
 """Times in C: the same bits as in Python, whatever the compiler makes of the code."""
 
 import ctypes
-import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -44,11 +41,10 @@ def program(encoding, body=""):
 @pytest.fixture(
     scope="module",
     params=[
-        "cc -std=c99 -O0",
-        "cc -std=c99 -O2 -ffp-contract=off",
         "cc -O3 -ffast-math -ffp-contract=fast",
         "g++ -x c++ -O2",
-        "clang -std=c99 -O3 -ffast-math",
+        pytest.param("cc -std=c99 -O0", marks=pytest.mark.slow),
+        pytest.param("clang -std=c99 -O3 -ffast-math", marks=pytest.mark.slow),
     ],
 )
 def encode(request, run, tmp_path_factory):
@@ -128,87 +124,19 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="session")
-def cli():
-    """Run a command in a process of its own, and return what it prints, read if it is JSON."""
-
-    def call(*words, **options):
-        command = [sys.executable, "-m", "twinedge", *map(str, words), "--quiet"]
-        done = subprocess.run(command, capture_output=True, text=True, **options)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if "--json" in words else done.stdout
-
-    return call
-
-
 @pytest.fixture(scope="module")
-def trained(table, cli, tmp_path_factory):
-    """A run, and what the command said of it."""
-    folder = tmp_path_factory.mktemp("hours") / "run"
-    tiny = "--hidden 12,12 --twins 2 --steps 1500 --activation silu --learning-rate 0.01"
-    options = f"--target power --time when --calendar when {tiny} --weight-decay 0.01"
-    return folder, cli("train", table, *options.split(), "-o", folder, "--json")
-
-
-@pytest.fixture(scope="module")
-def exported(trained, tmp_path_factory):
+def exported(table, tmp_path_factory):
+    """A model of that table as a pack and as a C project."""
     import twinedge
 
-    folder = tmp_path_factory.mktemp("hours") / "out"
-    formats = ("twin", "c", "tflite", "onnx")
-    twinedge.export(trained[0], folder, anchors=16, formats=formats, tolerance=10.0)
-    return folder
-
-
-QUERIES = [
-    ("2024-03-11T00:00", 0.5),
-    ("2024-03-12 06:30", 0.25),
-    ("2024-12-31T23:59:59Z", 0.75),
-    ("1710000000", 0.1),
-    ("1969-12-31T12:00:00+01:00", 0.9),
-]
-
-
-@pytest.fixture(scope="module")
-def queries(tmp_path_factory):
-    path = tmp_path_factory.mktemp("queries") / "queries.csv"
-    lines = [f"{load},{when}" for when, load in QUERIES[:3] + QUERIES[4:]]
-    path.write_text("\n".join(["load,when", *lines]) + "\n")
-    return path
-
-
-def test_the_cycles_are_learnt(trained):
-    said = trained[1]
-    assert said["features"] == 2
-    assert said["rmse_test"] < 0.25 * said["rmse_mean"]
-
-
-def test_run_pack_and_files_predict_the_same(trained, exported, queries, cli):
-    by_run = cli("predict", trained[0], queries, "--json")
-    assert by_run["outside"] == [[]] * 4  # not even half a year later
-    for name, allowed in {"twin": 0.05, "tflite": 0.5, "onnx": 0.5}.items():
-        said = cli("predict", exported / f"model.{name}", queries, "--json")
-        assert said["outside"] == [[]] * 4, name
-        assert np.abs(np.subtract(said["prediction"], by_run["prediction"])).max() < allowed, name
-
-
-def test_a_stream_answers_what_a_file_does(exported, queries, cli):
-    rows = queries.read_text()
-    streamed = cli("predict", exported / "model.twin", "-", input=rows).splitlines()
-    filed = cli("predict", exported / "model.twin", queries).splitlines()
-    assert len(streamed) == len(filed) == 5
-    as_json = "".join(f'{{"when": "{when}", "load": {load}}}\n' for when, load in QUERIES)
-    as_json += '{"when": 1710000000, "load": 0.1}\n{"when": "soon", "load": 0.1}\n'
-    *said, same, wrong = map(
-        json.loads, cli("predict", exported / "model.twin", "-", input=as_json).splitlines()
-    )
-    device = load(exported / "model.twin")
-    expected = device.predict([[when, float(load)] for when, load in QUERIES])
-    np.testing.assert_allclose([one["prediction"] for one in said], expected, rtol=1e-6)
-    assert same == said[3]
-    assert wrong == {
-        "error": "when: 'soon' cannot be read as a time; write it like 2024-01-31 09:30"
-    }
+    folder = tmp_path_factory.mktemp("hours")
+    tiny = {"hidden": (12, 12), "twins": 2, "steps": 200, "activation": "silu"}
+    tiny |= {"learning_rate": 0.01, "weight_decay": 0.01, "random_state": 0}
+    run = folder / "run"
+    options = {"target": "power", "time": "when", "calendar": "when"}
+    twinedge.fit_csv(table, **options, run=run, **tiny)
+    twinedge.export(run, folder / "out", anchors=16, formats=("twin", "c"), tolerance=10.0)
+    return folder / "out"
 
 
 MAIN = """\
@@ -270,9 +198,9 @@ def expected(exported):
     usable = [[one, 0.5] for one in TIMES if abs(one) < 2**50]
     encoded = device.encoding.encode(np.array(usable, np.float64))
     assert np.array_equal(encoded[: len(TIMES) - 5], x[: len(TIMES) - 5])
-    said = device.predict_all(x)
-    assert not said.outside.any()
-    words = np.column_stack([x, said.mean, said.low, said.high]).astype(np.float32)
+    found = device.predict_all(x)
+    assert not found.outside.any()
+    words = np.column_stack([x, found.mean, found.low, found.high]).astype(np.float32)
     return [" ".join(f"{one:08x}" for one in row) for row in words.view(np.uint32).tolist()]
 
 
@@ -281,6 +209,7 @@ def code():
     return MAIN % ", ".join(f"{one}LL" for one in TIMES)
 
 
+@pytest.mark.slow  # test_c_columns.py does the same with another encoder
 def test_c_on_this_machine_gives_the_bits_of_the_pack(
     exported, expected, code, built_beside, promised, run
 ):
@@ -289,10 +218,12 @@ def test_c_on_this_machine_gives_the_bits_of_the_pack(
     assert run(built / "model").strip() == promised(exported / "c")
 
 
+@pytest.mark.slow
 def test_a_board_gives_the_bits_of_the_pack(exported, expected, code, on_a_board):
     assert on_a_board(exported, code) == expected
 
 
+@pytest.mark.slow
 def test_the_sketch_encodes_its_time_on_an_uno(exported, uno, first_line, promised):
     sent = first_line(uno(exported / "c" / "model" / "model.ino")).split()
     numbers = promised(exported / "c").split()

@@ -34,11 +34,12 @@ def expected(stones_export):
     rows = [[c, k, d, g] for k, g, c, d in product(*cells, *numbers)]
     assert len(rows) == 6 * 5 * 8
     x = encoding.encode(rows).astype(np.float32)
-    said = device.predict_all(x)
-    numbers = np.column_stack([x, said.mean, said.low, said.high]).astype(np.float32)
+    found = device.predict_all(x)
+    numbers = np.column_stack([x, found.mean, found.low, found.high]).astype(np.float32)
     unknown = encoding.unknown(x)
     masks = [
-        (flags @ (1 << np.arange(x.shape[1]))) for flags in (said.outside & ~unknown, said.missing)
+        (flags @ (1 << np.arange(x.shape[1])))
+        for flags in (found.outside & ~unknown, found.missing)
     ]
     words = np.column_stack(
         [numbers.view(np.uint32), *masks, encoding.by_column(unknown).sum(axis=1)]
@@ -68,6 +69,7 @@ def test_all_rows_are_encoded_and_predicted_to_the_bit_on_a_board(
     assert on_a_board(stones_export, LEVELS_C) == expected
 
 
+@pytest.mark.slow
 def test_the_sketch_encodes_its_row_on_an_uno(project, uno, first_line, promised):
     sent = first_line(uno(project / "model" / "model.ino")).split()
     *numbers, side = promised(project).split()
@@ -92,20 +94,7 @@ NAMES = [
     *("x_class", "constexpr", "size", "unknown", "model", "main", "NAN", "INFINITY", "a", "a_b"),
 ]
 LEVELS = [
-    "*/",
-    "x\\",
-    "??/",
-    "",
-    "/* x",
-    "b_c",
-    "c",
-    "unknown",
-    "missing",
-    "%d",
-    "-",
-    "ü",
-    "É",
-    "1",
+    *("*/", "x\\", "??/", "", "/* x", "b_c", "c", "unknown", "missing", "%d", "-", "ü", "É", "1"),
     "+1",
 ]
 

@@ -23,10 +23,11 @@ WARNINGS = "-Wall -Wextra -Werror -pedantic"
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param("one twin", marks=pytest.mark.slow),
-        "four twins",
-        pytest.param("neighbors", marks=pytest.mark.slow),
-        "one file",
+        "one file",  # test_c_columns.py has separate files
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("one twin", "four twins", "neighbors")
+        ),
     ],
 )
 def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
@@ -59,43 +60,44 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     return c_project(job, pack).path
 
 
-def expected(project):
-    """What the README promises: the first indented line after the word "prints"."""
-    promise = (project / "README.md").read_text().partition("It prints")[2]
-    return next(line.strip() for line in promise.splitlines() if line.startswith("    "))
-
-
 def test_cmake_builds_it_as_it_is_and_the_example_prints_what_the_readme_says(
-    project, run, tmp_path
+    project, run, promised, tmp_path
 ):
     shutil.copytree(project, tmp_path / "c")
-    options = [f"-DCMAKE_C_FLAGS={WARNINGS}"]
-    if not (project / "model" / "twin.c").exists():
-        # One file has all the code, and is compiled with CMake's defaults.
-        options.append("-DCMAKE_C_FLAGS_RELEASE=-O0")
+    options = (f"-DCMAKE_C_FLAGS={WARNINGS}", "-DCMAKE_C_FLAGS_RELEASE=-O0")  # compiles quickly
     run("cmake", "-B", "build", *options, cwd=tmp_path / "c")
     run("cmake", "--build", "build", cwd=tmp_path / "c")
-    assert run(tmp_path / "c/build/model").strip() == expected(project)
+    assert run(tmp_path / "c/build/model").strip() == promised(project)
 
 
-def test_a_compiler_alone_builds_it_without_any_option(project, run, tmp_path):
-    sources = [*project.glob("*.c"), *project.glob("model/**/*.c")]
-    run("cc", *sources, "-o", tmp_path / "model")
-    assert run(tmp_path / "model").strip() == expected(project)
+def test_a_compiler_alone_builds_it_and_too_little_scratch_is_reported(
+    project, run, promised, tmp_path
+):
+    home = shutil.copytree(project, tmp_path / "c")
+    run("cc", "-c", *home.glob("model/**/*.c"), cwd=tmp_path)
+    program = ("cc", home / "main.c", *tmp_path.glob("*.o"), "-o", tmp_path / "model")
+    run(*program)
+    assert run(tmp_path / "model").strip() == promised(project)
+    header = home / "model" / "model.h"
+    header.write_text(re.sub(r"(MODEL_SCRATCH) .*", r"\1 8u", header.read_text()))
+    run(*program)
+    output = run("sh", "-c", f"{tmp_path / 'model'} || echo refused")
+    assert "scratch" in output
+    assert "refused" in output
 
 
-def test_the_sketch_runs_on_an_uno_as_it_is(project, uno, first_line):
+def test_the_sketch_runs_on_an_uno_as_it_is(project, uno, first_line, promised):
     sent = first_line(uno(project / "model" / "model.ino")).split()
     # Arduino prints six decimals by float arithmetic, which costs the last of seven digits.
-    promised = expected(project).split()
-    numbers = 3 if "side" in promised[-1] else 2
-    for words in (sent, promised):
+    wanted = promised(project).split()
+    numbers = 3 if "side" in wanted[-1] else 2
+    for words in (sent, wanted):
         words[:numbers] = map(float, words[:numbers])
-    assert sent[:numbers] == pytest.approx(promised[:numbers], rel=2e-7, abs=1e-6)
-    assert sent[numbers:] == promised[numbers:]
+    assert sent[:numbers] == pytest.approx(wanted[:numbers], rel=2e-7, abs=1e-6)
+    assert sent[numbers:] == wanted[numbers:]
 
 
-def test_it_tells_the_interval_where_there_is_one(project):
+def test_it_prints_the_interval_where_there_is_one(project, promised):
     pack = read_pack((project.parent / "model.twin").read_bytes())
     query = re.search(r"x\[MODEL_FEATURES\] = \{(.*)\}", (project / "main.c").read_text())[1]
     x = np.array([[float(word.rstrip("f")) for word in query.split(", ")]], np.float32)
@@ -103,24 +105,13 @@ def test_it_tells_the_interval_where_there_is_one(project):
     text = (project / "README.md").read_text()
     mean = f"{device.predict(x)[0]:.9g}"
     if pack.intervals is None:
-        assert expected(project).split() == [mean, f"{device.spread(x)[0]:.9g}"]
+        assert promised(project).split() == [mean, f"{device.spread(x)[0]:.9g}"]
         assert "| intervals | none |" in text
         return
     low, high = device.predict_interval(x, 0.9)[0]
-    assert expected(project).split() == [mean, f"{low:.9g}", f"{high:.9g}", "inside"]
+    assert promised(project).split() == [mean, f"{low:.9g}", f"{high:.9g}", "inside"]
     levels = "50 %, 80 %, 90 %, 95 %"  # of 20 validation rows
     assert f"| intervals | of 90 %; `twin_set_coverage` takes one of {levels} |" in text
-
-
-def test_a_program_with_too_little_scratch_says_so(project, run, tmp_path):
-    shutil.copytree(project, tmp_path / "c")
-    header = tmp_path / "c" / "model" / "model.h"
-    header.write_text(re.sub(r"(MODEL_SCRATCH) .*", r"\1 8u", header.read_text()))
-    sources = [*(tmp_path / "c").glob("*.c"), *(tmp_path / "c").glob("model/**/*.c")]
-    run("cc", *sources, "-o", tmp_path / "model")
-    said = run("sh", "-c", f"{tmp_path / 'model'} || echo refused")
-    assert "scratch" in said
-    assert "refused" in said
 
 
 def test_the_runtime_is_where_the_readme_says(project):
@@ -170,7 +161,7 @@ def test_intervals_are_in_or_out_whatever_the_board(headers, run, tmp_path, boar
         assert f"#define TWIN_TEXT {int(not flags)}" in defined  # as it was
 
 
-def test_a_header_without_the_knob_is_refused(headers, complaint, tmp_path):
+def test_a_header_without_the_setting_is_refused(headers, complaint, tmp_path):
     header = tmp_path / "twin_config.h"
     header.write_text(headers[0].replace("TWIN_INTERVALS", "TWIN_MOON"))
     assert "twin_config.h has no TWIN_INTERVALS" in complaint(_set, header, {"TWIN_INTERVALS": "1"})
@@ -194,8 +185,8 @@ def test_the_programs_are_short_enough_to_read_at_a_glance(project, name):
 
 @pytest.mark.slow
 def test_platformio_finds_nothing_wrong_with_its_project(project, tools, run):
-    said = run(tools / "pio", "project", "config", "--lint", "--json-output", cwd=project)
-    verdict = said.splitlines()[-1]  # after a banner, the first time
+    output = run(tools / "pio", "project", "config", "--lint", "--json-output", cwd=project)
+    verdict = output.splitlines()[-1]  # after a banner, the first time
     assert ast.literal_eval(verdict) == {"errors": [], "warnings": []}
 
 

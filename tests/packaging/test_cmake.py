@@ -72,8 +72,8 @@ def build(run, firmware, tmp_path_factory):
         (here / "CMakeLists.txt").write_text(text)
         run("cmake", "-S", here, "-B", here / "build", *options)
         run("cmake", "--build", here / "build")
-        said = run("sh", "-c", f"{here}/build/example {firmware / PACK} 0.5 0.25 || true")
-        return (here / "build" / "settings.txt").read_text(), said.strip().removesuffix(NO_ENDS)
+        output = run("sh", "-c", f"{here}/build/example {firmware / PACK} 0.5 0.25 || true")
+        return (here / "build" / "settings.txt").read_text(), output.strip().removesuffix(NO_ENDS)
 
     return make
 
@@ -96,7 +96,9 @@ def example(package):
     return package / "example" / "main.c"
 
 
-@pytest.mark.parametrize("settings", ["", "TWIN_BLOCK=4;TWIN_TEXT=1"], ids=["plain", "settings"])
+@pytest.mark.parametrize(
+    "settings", ["TWIN_BLOCK=4;TWIN_TEXT=1", pytest.param("", marks=pytest.mark.slow)]
+)
 def test_a_program_finds_the_installed_library(
     run, build, package, example, expected, tmp_path, settings
 ):
@@ -107,9 +109,9 @@ def test_a_program_finds_the_installed_library(
     )
     run("cmake", "--build", tmp_path / "build", "--target", "install")
     text = CONSUMER.format(version=__version__, example=example)
-    found, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
+    found, output = build(text, f"-DCMAKE_PREFIX_PATH={place}")
     assert found == ";".join(filter(None, ["TWIN_HOST=1", settings]))
-    assert said == expected
+    assert output == expected
 
 
 OPENING = """
@@ -139,6 +141,7 @@ int main(int count, char **words) {
 """
 
 
+@pytest.mark.slow
 def test_hosts_have_their_kernels_by_default_and_can_do_without(
     run, build, package, example, tmp_path
 ):
@@ -151,16 +154,16 @@ def test_hosts_have_their_kernels_by_default_and_can_do_without(
     run("cmake", *configure)
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (tmp_path / "build/CMakeCache.txt").read_text()
     run("cmake", *install)
-    settings, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
-    kernel, scratch = said.split()
+    settings, output = build(text, f"-DCMAKE_PREFIX_PATH={place}")
+    kernel, scratch = output.split()
     assert settings == "TWIN_HOST=1"
     assert kernel != "portable"
     run("cmake", *configure, "-DTWINEDGE_HOST=OFF")
     run("cmake", *install)
     text = CONSUMER.format(version=__version__, example=example)
-    settings, said = build(text, f"-DCMAKE_PREFIX_PATH={place}")
+    settings, output = build(text, f"-DCMAKE_PREFIX_PATH={place}")
     assert settings == "TWIN_HOST=0"
-    assert len(said.split()) == 2
+    assert len(output.split()) == 2
     assert int(scratch) > 1000
 
 
@@ -189,18 +192,20 @@ def kconfig(**settings):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_framework_gets_sources_headers_and_settings(
-    build, unpacked, example, expected, tmp_path, framework
-):
+def test_a_framework_gets_sources_headers_and_settings(build, unpacked, tmp_path, framework):
     start, folder = FRAMEWORKS[framework]
-    folder = unpacked(framework) / folder
-    text = start + END.format(folder=folder, example=example)
-    module = "-DCONFIG_TWINEDGE=y"
-    assert build(text, module, *kconfig()) == ("TWIN_BLOCK=2", expected)
     (tmp_path / "opening.c").write_text(OPENING)
-    text = start + END.format(folder=folder, example=tmp_path / "opening.c")
-    off = kconfig(NEIGHBORS="", INTERVALS="", PARTIAL="", QUICK_OPEN="", BLOCK="1")
-    settings, said = build(text, module, *off)
-    left = ("NEIGHBORS", "INTERVALS", "PARTIAL", "QUICK_OPEN")
-    assert settings == ";".join(["TWIN_BLOCK=1", *(f"TWIN_{one}=0" for one in left)])
-    assert said == "the pack needs what twin_config.h leaves out"
+    text = start + END.format(folder=unpacked(framework) / folder, example=tmp_path / "opening.c")
+    left_out = ("NEIGHBORS", "INTERVALS", "PARTIAL", "QUICK_OPEN")
+    off = kconfig(**dict.fromkeys(left_out, ""), BLOCK="1")
+    settings, output = build(text, "-DCONFIG_TWINEDGE=y", *off)
+    assert settings == ";".join(["TWIN_BLOCK=1", *(f"TWIN_{one}=0" for one in left_out)])
+    assert output == "the pack needs what twin_config.h leaves out"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_framework_has_everything_by_default(build, unpacked, example, expected, framework):
+    start, folder = FRAMEWORKS[framework]
+    text = start + END.format(folder=unpacked(framework) / folder, example=example)
+    assert build(text, "-DCONFIG_TWINEDGE=y", *kconfig()) == ("TWIN_BLOCK=2", expected)

@@ -27,6 +27,7 @@ COMMANDS = {
     "store show site.store --pack out/model.twin": PI,
     "store export site.store --pack out/model.twin -o points.csv": PI,
     "firmware boards": PI,
+    "firmware sizes": PI,
     "predict out/model.tflite data.csv": [{"tflite"}, {"tflite-runtime"}, {"train"}],
     "predict out/model_twin.tflite data.csv": [{"tflite"}, {"tflite-runtime"}, {"train"}],
     "predict out/model.onnx data.csv": [{"onnx"}],
@@ -58,14 +59,14 @@ except ModuleNotFoundError:
     pass
 done = {}
 for line in json.loads(sys.argv[1]):
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as said:
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as output:
         try:
             main(line.split())
         except SystemExit as stop:
             code = stop.code
         except BaseException as error:
             code = repr(error)
-    done[line] = code, said.getvalue()
+    done[line] = code, output.getvalue()
 print(json.dumps(done))
 """
 
@@ -87,7 +88,10 @@ def folder(tiny_run, curve, tmp_path_factory):
     return home
 
 
-@pytest.mark.parametrize("extra", ["", *EXTRAS])
+@pytest.mark.parametrize(
+    "extra",
+    ["", "train", *(pytest.param(x, marks=pytest.mark.slow) for x in EXTRAS if x != "train")],
+)
 def test_with_one_extra_a_command_works_or_names_the_one_it_lacks(
     extra, installed, folder, tmp_path
 ):
@@ -105,17 +109,26 @@ def test_with_one_extra_a_command_works_or_names_the_one_it_lacks(
     had = {extra, *ALSO.get(extra, ())}
     found = json.loads(done.stdout.splitlines()[-1])
     for command, ways in COMMANDS.items():
-        code, said = found[command]
+        code, output = found[command]
         if any(needs <= had for needs in ways):
-            assert code == 0, (command, said)
+            assert code == 0, (command, output)
             continue
-        assert (code, said.count("\n")) == (2, 1), (command, code, said)
-        named = set(re.findall(r"twinedge\[([\w-]+)\]", said))
+        assert (code, output.count("\n")) == (2, 1), (command, code, output)
+        named = set(re.findall(r"twinedge\[([\w-]+)\]", output))
         wanted = {one for needs in ways for name in needs for one in (name, *ALSO.get(name, ()))}
-        assert named, (command, said)
-        assert named <= wanted - had, (command, said)
+        assert named, (command, output)
+        assert named <= wanted - had, (command, output)
 
 
 def test_each_extra_is_what_the_table_here_says():
     needed = set().union(*(needs for ways in COMMANDS.values() for needs in ways))
     assert needed | {"cluster"} == set(EXTRAS)
+
+
+def test_measuring_a_board_names_the_extra_it_lacks(installed, tmp_path):
+    # What it says with all of them is in test_wheel.py.
+    command = ["twinedge", "firmware", "measure", "--board", "mps2-an386", "-o", "sizes.json"]
+    done = subprocess.run(command, cwd=tmp_path, env=installed(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "twinedge[train]" in done.stderr
+    assert done.stderr.count("\n") == 1

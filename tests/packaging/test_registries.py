@@ -93,8 +93,8 @@ def test_the_module_has_the_fields_that_zephyr_documents(tools, run, unpacked, t
     (tmp_path / "schema.yml").write_text(MODULE)
     home = unpacked("zephyr")
     module = home / "zephyr" / "module.yml"
-    said = run(tools / "pykwalify", "-d", module, "-s", tmp_path / "schema.yml")
-    assert "validation.valid" in said
+    output = run(tools / "pykwalify", "-d", module, "-s", tmp_path / "schema.yml")
+    assert "validation.valid" in output
     named = dict(re.findall(r"^  (cmake|kconfig): (\S+)$", module.read_text(), re.M))
     assert (home / named["cmake"] / "CMakeLists.txt").is_file()
     assert (home / named["kconfig"]).is_file()
@@ -104,9 +104,9 @@ def test_the_module_has_the_fields_that_zephyr_documents(tools, run, unpacked, t
 def test_kconfig_knows_the_settings_and_their_defaults(tools, run, unpacked, kind, name):
     home = unpacked(kind)
     header = (home / "include" / "twin_config.h").read_text()
-    knobs, _ = header.split("/* Not settings:")
+    settings, _ = header.split("/* Not settings:")
     others = {"TWIN_FLASH", "TWIN_HOST"}  # of AVR, and of hosts
-    known = set(re.findall(r"^#define (TWIN_\w+) ", knobs, re.M)) - others
+    known = set(re.findall(r"^#define (TWIN_\w+) ", settings, re.M)) - others
     found = json.loads(run(tools / "python", "-c", KCONFIG, home / name))
     found.pop("TWINEDGE", None)
     assert found == {setting: "2" if setting == "TWIN_BLOCK" else "y" for setting in known}

@@ -40,6 +40,7 @@ MACHINES = {
     "avr-by-two": ("avr-gcc", "-mmcu=atmega328p", "-DTWIN_BLOCK=2", "-DTWIN_PARTIAL=1"),
 }
 
+QUICK = ("cortex-m4", "avr")
 LISTED = runpy.run_path(str(HERE.parent / "firmware" / "library.py"))["HOST_KERNELS"]
 OWN = {  # kernels that must be there
     "cortex-m4": ["kernel_dsp"],
@@ -120,12 +121,15 @@ def set_aside(run, firmware, machine, cases, folder):
     lines += [f"char pack{i}[{scratch_expression(p)}];" for i, p in enumerate(cases.values())]
     source.write_text("\n".join(lines) + "\n")
     run(compiler, *flags, "-c", source, f"-I{firmware / 'include'}", "-o", folder / "sizes.o")
-    said = run(re.sub("gcc$", "nm", compiler), "-S", folder / "sizes.o")
-    sizes = {int(i): int(size, 16) for size, i in re.findall(r"\S+ (\S+) \S pack(\d+)", said)}
+    output = run(re.sub("gcc$", "nm", compiler), "-S", folder / "sizes.o")
+    sizes = {int(i): int(size, 16) for size, i in re.findall(r"\S+ (\S+) \S pack(\d+)", output)}
     return {name: sizes[i] for i, name in enumerate(cases)}
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    "machine",
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in MACHINES],
+)
 def test_what_is_set_aside_is_enough_for_every_kernel(
     machine, cases, kernels_of, library, native, run, firmware, tmp_path
 ):

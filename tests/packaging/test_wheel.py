@@ -5,7 +5,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -20,8 +19,6 @@ PACKAGES = {"twinedge": "twinedge", "twinedge_export": "export/twinedge_export"}
 FIRMWARE = "twinedge_export/firmware_ref"
 README = (ROOT / "README.md").read_text("utf-8")
 MOST_BYTES = 1_100_000
-# Tools for developers: in a clone and in the source distribution.
-DEVELOPERS = ("benchmarks/reproduction/", "twinedge_export/boards/measure.py")
 
 # Extra options that keep the tour brief; None skips a slow command.
 BRIEFLY = {
@@ -141,8 +138,8 @@ def check(walked, environment, folder):
     )
     assert output[0] == promise[0]
     assert [row[0] for row in output] == [row[0] for row in promise]
-    (said,) = (both for command, both in promised.items() if "twinedge predict" in command)
-    promise, output = ([line.split(",") for line in text.splitlines()] for text in said)
+    (shown,) = (both for command, both in promised.items() if "twinedge predict" in command)
+    promise, output = ([line.split(",") for line in text.splitlines()] for text in shown)
     assert output[0] == promise[0]
     # One more row than is shown: the line of a sensor is answered, too.
     assert [len(row) for row in output[1:]] == [len(promise[0])] * len(promise)
@@ -151,7 +148,7 @@ def check(walked, environment, folder):
     assert (folder / "site.store").stat().st_size > 0
 
 
-def test_every_file_of_the_packages_but_for_developers_and_of_the_runtime_is_in_the_wheel(built):
+def test_every_file_of_the_packages_and_of_the_runtime_is_in_the_wheel(built):
     found = contents(built.wheel)
     wanted = {
         f"{home}/{path.relative_to(built.checkout / place)}": path
@@ -160,18 +157,13 @@ def test_every_file_of_the_packages_but_for_developers_and_of_the_runtime_is_in_
         if path.is_file()
     }
     # Compiled, or for tests and tools.
-    left_out = {
-        name
-        for name in wanted
-        if name == "twinedge/runtime/_native.c"
-        or name.startswith(
-            (f"{FIRMWARE}/test/", f"{FIRMWARE}/proof/", f"{FIRMWARE}/.", *DEVELOPERS)
-        )
-    }
-    assert not [name for name in found if name.startswith(DEVELOPERS)]
+    others = tuple(f"{FIRMWARE}/{name}" for name in ("test/", "proof/", "."))
+    left_out = {name for name in wanted if name.startswith((*others, "twinedge/runtime/_native.c"))}
     assert not left_out & set(found)
     for name in set(wanted) - left_out:
         assert found.get(name) == wanted[name].read_bytes(), name
+    top = {name.partition("/")[0] for name in found}
+    assert {name for name in top if not name.endswith(".dist-info")} == set(PACKAGES)
 
 
 def test_without_extras_it_needs_numpy_and_click_alone(built):
@@ -184,45 +176,31 @@ def test_without_extras_it_needs_numpy_and_click_alone(built):
     assert {"tensorflow", "scikit-learn"} <= {one.name for one in trained}
 
 
-def test_the_source_distribution_has_what_is_for_developers(built):
-    with tarfile.open(built.sdist) as tar:
-        kept = {name.partition("/")[2] for name in tar.getnames()}
-    files = [built.checkout / "export/twinedge_export/boards/measure.py"]
-    files += (built.checkout / "benchmarks/reproduction").glob("*.py")
-    assert {str(path.relative_to(built.checkout)) for path in files} <= kept
+@pytest.fixture
+def refused(environment, tmp_path):
+    """Return what a command of the installed package prints when it refuses: one line."""
 
-
-def test_from_a_wheel_commands_for_developers_say_where_they_are(environment, tmp_path):
-    for command in ("reproduce memory", "firmware measure"):
+    def call(*words):
+        command = ["twinedge", *words]
         done = subprocess.run(
-            ["twinedge", *command.split()],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
         )
         assert (done.returncode, done.stdout) == (2, "")
-        name = command.split()[command.startswith("firmware")]
-        assert done.stderr.startswith(f"twinedge: {name} is for developers")
-        assert "clone" in done.stderr
         assert done.stderr.count("\n") == 1
-        groups = command.split()[: command.startswith("firmware")]
-        shown = subprocess.run(
-            ["twinedge", *groups, "--help"], env=environment, capture_output=True, text=True
-        )
-        assert shown.returncode == 0
-        assert f"  {name} " not in shown.stdout
+        return done.stderr
+
+    return call
 
 
-def test_messages_lead_to_the_installed_pages(environment, tmp_path):
-    done = subprocess.run(
-        ["twinedge", "train", "none.csv", "--target", "y"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    page, _, anchor = done.stderr.partition("(see ")[2].rstrip(")\n").partition("#")
+def test_from_a_wheel_measuring_a_board_says_in_a_line_what_it_needs(refused):
+    message = refused("firmware", "measure", "--board", "mps2-an386")
+    assert "part of an installation" in message
+    assert "-o" in message
+
+
+def test_messages_lead_to_the_installed_pages(refused, environment):
+    message = refused("train", "none.csv", "--target", "y")
+    page, _, anchor = message.partition("(see ")[2].rstrip(")\n").partition("#")
     assert anchor == "the-file-does-not-exist"
     assert Path(page).is_relative_to(environment["VIRTUAL_ENV"])
     assert Path(page).read_bytes() == (ROOT / "docs" / "troubleshooting.md").read_bytes()
@@ -264,6 +242,7 @@ def test_without_a_compiler_all_but_the_extension_is_there(built, tmp_path):
     assert "the C runtime was not compiled" in done.stdout
 
 
+@pytest.mark.slow  # test_extras.py runs all commands from a wheel
 def test_the_tour_runs_from_a_wheel(environment, tmp_path):
     folder = tmp_path / "tour"
     check(walk(environment, folder, BRIEFLY), environment, folder)

@@ -10,20 +10,14 @@ import pytest
 TESTS = Path(__file__).parents[1]
 
 
-def load(path):
-    return SimpleNamespace(**runpy.run_path(str(path)))
+def defined_in(path):
+    """Make a fixture of what a file defines."""
+    return pytest.fixture(scope="session")(lambda: SimpleNamespace(**runpy.run_path(str(path))))
 
 
-@pytest.fixture(scope="session")
-def packs():
-    """Return what ``random_packs.py`` defines."""
-    return load(TESTS / "pack" / "random_packs.py")
-
-
-@pytest.fixture(scope="session")
-def cases():
-    """Return what ``cases.py`` defines."""
-    return load(TESTS / "firmware" / "cases.py")
+packs = defined_in(TESTS / "pack" / "random_packs.py")
+cases = defined_in(TESTS / "firmware" / "cases.py")
+golden = defined_in(TESTS / "golden" / "packs.py")
 
 
 @pytest.fixture(scope="session")

@@ -36,18 +36,19 @@ SILU, SILU_BY_CURVE = 1.08, {"riscv32-virt": 1.25, "esp8266": 1.19}
 # relative to the runtime before it had them.
 INTERVALS, INTERVALS_RAM, TEXT_BEFORE, INTERVALS_TEXT = 1.03, 64, 4484, 940
 FOUR = 0.30  # of that in four small twins
+BOARDS = [one if one == "mps2-an386" else pytest.param(one, marks=pytest.mark.slow) for one in MOST]
 
 
 @pytest.fixture(scope="module")
-def trial(untrained, packs, builder):
-    """Three queries of a model on a board, tried once: ``trial(model, board)``.
+def run(untrained, packs, builder):
+    """Three queries of a model on a board, run once: ``run(model, board)``.
 
     "relu with intervals" is the model "relu" with them.
     """
     from twinedge_export.boards import run_pack
     from twinedge_export.boards.build import flags_for
 
-    made, tried = {}, {}
+    made, results = {}, {}
     queries = np.random.default_rng(1).normal(size=(3, 8)).astype(np.float32)
 
     def make(model, board, *flags):
@@ -55,53 +56,53 @@ def trial(untrained, packs, builder):
             made[model] = untrained(*MODELS[model.split()[0]])
             if model.endswith("with intervals"):
                 made[model] = packs.with_intervals(np.random.default_rng(3), made[model])
-        if (model, board, flags) not in tried:
+        if (model, board, flags) not in results:
             content = write_pack(made[model], metadata=False)
             images = builder(board, (*flags_for(made[model]), *flags))
             found = run_pack(images, content, queries)
             assert not len(found.mismatches)
-            tried[model, board, flags] = found
-        return tried[model, board, flags]
+            results[model, board, flags] = found
+        return results[model, board, flags]
 
     return make
 
 
-@pytest.mark.parametrize("board", MOST)
-def test_a_query_keeps_within_its_instructions(trial, board):
-    found = trial("relu", board)
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_query_keeps_within_its_instructions(run, board):
+    found = run("relu", board)
     assert found.macs_per_query == MACS
     assert found.instructions_per_query <= MOST[board] * MACS
 
 
-@pytest.mark.parametrize("board", MOST)
-def test_silu_costs_little_more(trial, board):
-    relu, silu = trial("relu", board), trial("silu", board)
+@pytest.mark.parametrize("board", BOARDS)
+def test_silu_costs_little_more(run, board):
+    relu, silu = run("relu", board), run("silu", board)
     most = SILU_BY_CURVE.get(board, SILU)
     assert silu.instructions_per_query <= most * relu.instructions_per_query
 
 
-def test_four_small_twins_cost_less_than_a_third(trial):
+def test_four_small_twins_cost_less_than_a_third(run):
     board = "mps2-an386"
-    relu, four = trial("relu", board), trial("four", board)
+    relu, four = run("relu", board), run("four", board)
     assert four.image.pack_bytes <= 1.2 * relu.image.pack_bytes
     assert four.macs_per_query == MACS / 4
     assert four.instructions_per_query <= FOUR * relu.instructions_per_query
 
 
-@pytest.mark.parametrize("board", OPENING)
-def test_opening_a_pack_keeps_within_its_instructions(trial, board):
-    found = trial("relu", board)
+@pytest.mark.parametrize("board", ["mps2-an386", pytest.param("microbit", marks=pytest.mark.slow)])
+def test_opening_a_pack_keeps_within_its_instructions(run, board):
+    found = run("relu", board)
     assert found.answers.opening <= OPENING[board] * found.image.pack_bytes
     assert found.answers.opening < found.instructions_per_query
 
 
-def test_opening_in_one_go_and_bit_by_bit_takes_less_flash(trial):
-    found = trial("relu", "mps2-an386", "-DTWIN_OPEN_STEPS=0", "-DTWIN_QUICK_OPEN=0")
+def test_opening_in_one_go_and_bit_by_bit_takes_less_flash(run):
+    found = run("relu", "mps2-an386", "-DTWIN_OPEN_STEPS=0", "-DTWIN_QUICK_OPEN=0")
     assert found.image.sizes.text <= 4210
 
 
-def test_a_cortex_m4_needs_little_flash_and_ram(trial):
-    found = trial("relu", "mps2-an386")
+def test_a_cortex_m4_needs_little_flash_and_ram(run):
+    found = run("relu", "mps2-an386")
     sizes = found.image.sizes
     assert sizes.text <= 4488
     assert sizes.data + sizes.bss == 0
@@ -109,31 +110,34 @@ def test_a_cortex_m4_needs_little_flash_and_ram(trial):
     assert found.image.pack_bytes <= 21_600
 
 
-def test_intervals_cost_a_cortex_m4_little(trial):
+def test_intervals_cost_a_cortex_m4_little(run):
     board = "mps2-an386"
-    without, found = trial("relu", board), trial("relu with intervals", board)
+    without, found = run("relu", board), run("relu with intervals", board)
     assert found.instructions_per_query <= INTERVALS * without.instructions_per_query
     assert found.ram_bytes <= without.ram_bytes + INTERVALS_RAM
     assert found.image.sizes.text <= TEXT_BEFORE + INTERVALS_TEXT
     assert found.image.sizes.data + found.image.sizes.bss == 0
 
 
-@pytest.mark.parametrize("board", MOST)
-def test_intervals_are_the_same_bits_on_every_core(trial, board):
+@pytest.mark.parametrize("board", BOARDS)
+def test_intervals_are_the_same_bits_on_every_core(run, board):
     for model in ("relu with intervals", "silu with intervals", "four with intervals"):
-        trial(model, board)  # asserts it
+        run(model, board)  # asserts it
 
 
 def static_bytes(image):
     """Flash, and RAM without stack, of everything in an image."""
-    said = subprocess.run(["avr-size", image.path], capture_output=True, text=True, check=True)
-    text, data, bss = map(int, said.stdout.splitlines()[1].split()[:3])
+    output = subprocess.run(["avr-size", image.path], capture_output=True, text=True, check=True)
+    text, data, bss = map(int, output.stdout.splitlines()[1].split()[:3])
     return text + data, data + bss
 
 
-@pytest.mark.parametrize(("board", "most"), [("uno", 32_256), ("mega2560", 36_000)])
-def test_an_arduino_evaluates_32_anchors(trial, board, most):
-    found = trial("relu", board)
+@pytest.mark.parametrize(
+    ("board", "most"),
+    [("uno", 32_256), pytest.param("mega2560", 36_000, marks=pytest.mark.slow)],
+)
+def test_an_arduino_evaluates_32_anchors(run, board, most):
+    found = run("relu", board)
     assert found.macs_per_query == MACS
     flash, ram = static_bytes(found.image)
     assert flash <= most  # as much as an Uno's bootloader leaves
@@ -141,6 +145,7 @@ def test_an_arduino_evaluates_32_anchors(trial, board, most):
     assert ram + memory + found.stack_bytes <= 1600
 
 
-def test_an_uno_evaluates_112_neurons_with_32_anchors_and_intervals(trial):
-    flash, _ = static_bytes(trial("smaller with intervals", "uno").image)
+@pytest.mark.slow
+def test_an_uno_evaluates_112_neurons_with_32_anchors_and_intervals(run):
+    flash, _ = static_bytes(run("smaller with intervals", "uno").image)
     assert flash <= 32_256

@@ -111,8 +111,8 @@ def test_an_emulator_that_never_logs_is_stopped(emulated):
 
 
 def test_blank_lines_of_a_harness_are_passed_over(emulated):
-    said = run_program(*emulated("print('\\n  \\nopen 1 ff\\n\\ndone\\n\\n')"), WORDS, 20)
-    assert said == {"open": [[1, 255]], "done": [[]]}
+    output = run_program(*emulated("print('\\n  \\nopen 1 ff\\n\\ndone\\n\\n')"), WORDS, 20)
+    assert output == {"open": [[1, 255]], "done": [[]]}
 
 
 def test_what_was_said_last_is_no_blank_line(emulated):

@@ -27,18 +27,18 @@ def test_the_winner_for_an_uno_runs_on_one(capsys, tmp_path, monkeypatch):
     _, err = command(capsys, *fit, "--tries", "2", "--steps", "400")
     # As the command itself says.
     words = re.search("To try it out: twinedge (.*)", err)[1].split()
-    trial = json.loads(command(capsys, *words, "--json")[0])
-    assert trial["bit_exact"]
-    assert trial["ram_bytes"] <= UNO.free_ram
+    result = json.loads(command(capsys, *words, "--json")[0])
+    assert result["bit_exact"]
+    assert result["ram_bytes"] <= UNO.free_ram
     file = words[-1]
-    judged = json.loads(command(capsys, "budget", file, "--board", "uno", "--json")[0])
-    assert trial["pack_bytes"] == judged["twin_bytes"]
-    (verdict,) = judged["boards"]
+    budget = json.loads(command(capsys, "budget", file, "--board", "uno", "--json")[0])
+    assert result["pack_bytes"] == budget["twin_bytes"]
+    (verdict,) = budget["boards"]
     assert verdict["verdict"] in ("fits", "fits, slowly")
-    assert abs(verdict["ram_bytes"] - trial["ram_bytes"]) <= 64
+    assert abs(verdict["ram_bytes"] - result["ram_bytes"]) <= 64
     command(capsys, "firmware", "build", "--board", "uno", file, "-o", "image.elf")
-    said = subprocess.run(["avr-size", "image.elf"], capture_output=True, text=True, check=True)
-    text, data, static = map(int, said.stdout.splitlines()[1].split()[:3])
+    output = subprocess.run(["avr-size", "image.elf"], capture_output=True, text=True, check=True)
+    text, data, static = map(int, output.stdout.splitlines()[1].split()[:3])
     assert text + data <= UNO.free_flash
     assert text + data == pytest.approx(verdict["flash_bytes"], rel=0.01)
-    assert data + static + trial["scratch_bytes"] + trial["stack_bytes"] <= UNO.free_ram
+    assert data + static + result["scratch_bytes"] + result["stack_bytes"] <= UNO.free_ram

@@ -32,39 +32,37 @@ QUERIES, QUERIES_ON_AVR = 100, 16
 
 def check(pack, cases, images, count):
     board = images.board
-    trial = run_pack(images, write_pack(pack), cases.queries(pack, count), count=False)
-    assert len(trial.answers.mean) == count
-    assert not len(trial.mismatches)
+    result = run_pack(images, write_pack(pack), cases.queries(pack, count), count=False)
+    assert len(result.answers.mean) == count
+    assert not len(result.mismatches)
     if platform.machine() == board.core:  # then no emulator is needed
-        here = subprocess.run([trial.image.path], capture_output=True, check=True)
+        here = subprocess.run([result.image.path], capture_output=True, check=True)
         emulated = subprocess.run(
-            board.command(board.run, image=trial.image.path), capture_output=True, check=True
+            board.command(board.run, image=result.image.path), capture_output=True, check=True
         )
         answers = [
-            [line for line in said.stdout.splitlines() if line.startswith(b"query")]
-            for said in (here, emulated)  # which may have different kernels
+            [line for line in done.stdout.splitlines() if line.startswith(b"query")]
+            for done in (here, emulated)  # which may have different kernels
         ]
         assert answers[0] == answers[1]
         assert len(answers[0]) == count
 
 
-def draw(packs, name):
-    (features, hidden, activation, dtype), counts, neighbors = PACKS[name]
-    return packs.random_pack(
-        np.random.default_rng([5, list(PACKS).index(name)]),
-        features=features,
-        hidden=hidden,
-        activation=activation,
-        dtype=dtype,
-        counts=counts,
-        neighbors=neighbors,
-        weights="normal",
-    )
+def draw(packs, cases, name):
+    rng = np.random.default_rng([5, list(PACKS).index(name)])
+    return cases.make(packs, rng, PACKS[name], weights="normal")
 
 
-@pytest.mark.parametrize("board", all_ports())
+@pytest.mark.parametrize(
+    "board",
+    [
+        # tests/firmware has the kernels of this machine.
+        pytest.param(name, marks=[pytest.mark.slow] * (port.core == platform.machine()))
+        for name, port in all_ports().items()
+    ],
+)
 def test_a_pack_with_some_of_everything(packs, cases, builder, board):
-    pack = draw(packs, "four-twins-of-neighbors")
+    pack = draw(packs, cases, "four-twins-of-neighbors")
     check(pack, cases, builder(board, EVERYTHING), 12)
 
 
@@ -73,7 +71,7 @@ def test_a_pack_with_some_of_everything(packs, cases, builder, board):
 @pytest.mark.parametrize("board", all_ports())
 def test_all_packs(packs, cases, builder, board, name):
     count = QUERIES_ON_AVR if port_named(board).compiler == "avr-gcc" else QUERIES
-    check(draw(packs, name), cases, builder(board, EVERYTHING), count)
+    check(draw(packs, cases, name), cases, builder(board, EVERYTHING), count)
 
 
 def test_the_boards_are_all_there():

@@ -1,11 +1,8 @@
 """The shipped numbers about boards are those of linker and emulator today, for any pack."""
 
-import runpy
 from dataclasses import replace
 from itertools import product
 from math import floor
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,15 +21,7 @@ from twinedge_export.boards.measure import measure_board
 from twinedge_export.boards.reference_packs import KINDS, SHAPES, random_pack, references
 from twinedge_export.boards.run import anchor_queries, instructions_of
 
-QUICK = ("mps2-an386", "microbit")
 PLAIN, FULL = ("relu", "int8", False, False), ("silu", "int16", True, True)
-
-
-@pytest.fixture(scope="module")
-def golden():
-    """Return what ``packs.py`` of the golden vectors defines."""
-    path = Path(__file__).parents[1] / "golden" / "packs.py"
-    return SimpleNamespace(**runpy.run_path(str(path)))
 
 
 def test_every_port_was_measured_in_every_build():
@@ -52,7 +41,7 @@ def test_the_model_of_the_paper_was_measured_everywhere():
 @pytest.mark.parametrize(
     ("board", "kinds"),
     [
-        *(pytest.param(one, (PLAIN, FULL), id=one) for one in QUICK),
+        pytest.param("mps2-an386", (PLAIN,), id="mps2-an386"),
         *(pytest.param(one, KINDS, id=f"{one}-all", marks=pytest.mark.slow) for one in all_ports()),
     ],
 )
@@ -88,9 +77,7 @@ RECIPES = {
     "near-silu-i16": (9, (20, 12), (21,), "silu", "i16", 3, True),
     "one-anchor": (1, (7, 5), (1,)),
 }
-FEW = {("mps2-an386", "uneven", True), ("mps2-an386", "near-silu-i16", True)}
-FEW |= {("uno", "silu", True), ("uno", "flagship-of-24", False), ("uno", "one-anchor", False)}
-FEW |= {("riscv32-virt", "three-layers-i16", True)}
+FEW = {("mps2-an386", "near-silu-i16", True), ("uno", "one-anchor", False)}
 # Larger than the board that should hold it.
 TOO_LARGE = {("uno", "flagship-of-24", True)}
 
@@ -119,24 +106,24 @@ def test_flash_and_ram_are_predicted(golden, packs, builder, tmp_path, board, na
     images = builder(board, flags_for(pack))
     runtime = read_firmware()[images.board.core]
     build = runtime.build(model)
-    if build_kind(model) not in runtime.builds:  # then it is judged as if it had intervals
+    if build_kind(model) not in runtime.builds:  # then its budget is as if it had intervals
         assert build == runtime.build(replace(model, intervals=True))
         return
-    trial = run_pack(images, content, anchor_queries(pack, 1), count=False)
-    assert not len(trial.mismatches)
+    result = run_pack(images, content, anchor_queries(pack, 1), count=False)
+    assert not len(result.mismatches)
     assert model not in [one.model for one in build.references]
-    assert trial.image.pack_bytes == twin_bytes(model)
+    assert result.image.pack_bytes == twin_bytes(model)
     predicted = build.flash_bytes + twin_bytes(model)
-    assert predicted == pytest.approx(flash_of(images, trial), rel=0.01)
-    assert build.scratch.bytes(model) == trial.answers.scratch
-    assert abs(build.ram_bytes(model) - trial.ram_bytes) <= 64
+    assert predicted == pytest.approx(flash_of(images, result), rel=0.01)
+    assert build.scratch.bytes(model) == result.answers.scratch
+    assert abs(build.ram_bytes(model) - result.ram_bytes) <= 64
 
 
-def flash_of(images, trial):
+def flash_of(images, result):
     """Flash of the whole image except its query; on Linux of runtime and pack alone."""
     if images.board.hosted:
-        return trial.image.sizes.flash + trial.image.pack_bytes
-    return images.flash_bytes(trial.image) - 4 - 4 * trial.features
+        return result.image.sizes.flash + result.image.pack_bytes
+    return images.flash_bytes(result.image) - 4 - 4 * result.features
 
 
 phases = st.floats(0, 1, exclude_max=True)
@@ -155,7 +142,10 @@ def test_a_counter_that_counts_nothing_gives_no_instructions():
     assert np.isnan(instructions_of(np.array([5, 6]), 2, 0)).all()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(x, marks=() if x in (PLAIN, FULL) else pytest.mark.slow) for x in KINDS],
+)
 def test_references_are_sound_packs_with_activations_in_range(kind):
     for model in references(kind):
         pack = random_pack(model)

@@ -102,7 +102,7 @@ def test_a_board_has_a_row_with_intervals_and_one_without():
     assert (first["intervals"], first["text_bytes"], first["instructions"]) == (True, 12345, None)
     assert (second["intervals"], second["text_bytes"]) == (False, plain["text_bytes"])
     assert second["instructions"] == plain["references"][0]["instructions"]
-    # What was not measured has no row, though a board may be judged by the other.
+    # What was not measured has no row, though a budget may use the other.
     assert sizes({"m4": read_runtime({**core, "builds": [more]})}) == [first]
     assert sizes({"m4": read_runtime({**core, "builds": [plain]})}) == [second]
 
@@ -119,12 +119,12 @@ def test_sizes_show_every_board(capsys):
 def test_measuring_one_board_keeps_the_others(capsys, tmp_path, monkeypatch):
     from twinedge_export.boards import measure
 
-    said, shipped = [], read_entries()
+    seen, shipped = [], read_entries()
     fresh = {**shipped["cortex-m4"], "compiler": "a new one"}
 
     def measured(board, say):
         say(f"{board.name}, some build")
-        said.append(board.name)
+        seen.append(board.name)
         return fresh
 
     monkeypatch.setattr(measure, "measure_board", measured)
@@ -138,7 +138,7 @@ def test_measuring_one_board_keeps_the_others(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "measure_board", lambda board, say: shipped["cortex-m3"])
     assert command(capsys, *words[:3], "mps2-an385", *words[4:])[0] == 0
     assert read_entries(file) == {"cortex-m4": fresh, "cortex-m3": shipped["cortex-m3"]}
-    assert said == ["mps2-an386"]
+    assert seen == ["mps2-an386"]
 
 
 def test_an_installed_file_is_not_written_unless_named(capsys, tmp_path, monkeypatch):

@@ -31,7 +31,7 @@ TRUST = 20_000  # shared fraction of errors on one device, of 65536: enough to s
 COUNTS, QUERIES = (1, 5, 64), 8
 # An Uno has room for fewer, as its 2 KB of RAM hold both blocks, too: 100 bytes for a point.
 ON_UNO = {"relu": (1, 5, 8), "silu": (1, 5, 8), "neighbors-silu-int16": (1, 5, 8)}
-QUICK = ("mps2-an386", "uno")
+QUICK = {("mps2-an386", "neighbors-silu-int16"), ("uno", "relu")}
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.
 STORE_TEXT = 3524
@@ -102,9 +102,7 @@ def check(found, pack, counts):
 @pytest.mark.parametrize(
     ("board", "name"),
     [
-        pytest.param(
-            board, name, marks=() if board in QUICK or name == "relu" else pytest.mark.slow
-        )
+        pytest.param(board, name, marks=() if (board, name) in QUICK else pytest.mark.slow)
         for board in all_ports()
         for name in PACKS
     ],
@@ -122,7 +120,10 @@ def test_predictions_with_points_are_the_same_bits(learning, board, name):
 
 @pytest.mark.parametrize(
     "board",
-    [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in all_ports()],
+    [
+        one if one == "mps2-an386" else pytest.param(one, marks=pytest.mark.slow)
+        for one in all_ports()
+    ],
 )
 def test_points_outlive_the_pack_that_they_were_learnt_with(learning, board):
     name = "relu" if board == "uno" else "neighbors-silu-int16"
@@ -147,7 +148,7 @@ def test_an_uno_that_has_no_room_for_16_points_says_so(learning):
         learning("uno", draw(PACKS["relu"][0]), (1, 5, 16))
 
 
-@pytest.mark.parametrize("activation", ["relu", "silu"])
+@pytest.mark.parametrize("activation", ["relu", pytest.param("silu", marks=pytest.mark.slow)])
 def test_a_store_costs_a_cortex_m4_little(learning, builder, activation):
     board, pack = "mps2-an386", draw(FLAGSHIP, activation=activation)
     found = learning(board, pack, COUNTS, flags_for(pack), 3)
