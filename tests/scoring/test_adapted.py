@@ -71,7 +71,8 @@ def test_a_glitch_as_the_only_point_changes_nothing(trust, off, sign):
     assert predicted(trust, [sign * off], 3.0, 2.0) == (3.0, 2.0)
 
 
-@given(trusts, st.floats(6.4, 7), st.floats(0.1, 10))
+# A point that is off by s scales has weight (7 - s) / 3; from 6.54 on, that times s is below 1.
+@given(trusts, st.floats(6.55, 7), st.floats(0.1, 10))
 def test_one_that_is_almost_a_glitch_moves_by_less_than_a_scale(trust, off, scale):
     assert abs(predicted(trust, [off], scale=scale)[0]) < scale
 

@@ -60,7 +60,8 @@ class HeldOut:
     @classmethod
     def of(cls, model: "TwinRegressor", source: Source) -> "HeldOut":
         """Predict the test rows of a table with a model that was fitted to its training rows."""
-        from twinedge.evaluation.rivals import ROOM, rival_predictions
+        from twinedge.evaluation.rivals import rival_predictions
+        from twinedge.evaluation.small_trees import ROOM
 
         rows = source.rows.test
         train, validation = source.part(source.rows.train), source.part(source.rows.val)
