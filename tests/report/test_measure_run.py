@@ -73,7 +73,7 @@ def test_greedy_anchors_are_scored_on_rows_they_were_not_chosen_on(unrivalled, r
     found = unrivalled(alone, select="greedy")
     assert found.accuracy.predictions.name == "validation"
     mine = next(one for one in found.comparison.sizes if one.anchors == 8)
-    # Eight of 80 points, chosen on the 20 rows they are judged on, would look better than this.
+    # Eight of 80 points, chosen on the 20 rows they are scored on, would look better than this.
     assert mine.rmse > found.accuracy.predictions.rmse
     assert "greedy looked at the validation points" in found.origin.export.remarks[0]
 
@@ -176,14 +176,7 @@ def test_quick_trains_nothing(look, run, monkeypatch):
     assert look(run).comparison == (None, None, (), (), None, 0)
 
 
-def test_stopping_a_training_stops_the_report(found, run, monkeypatch):
-    stopped = SimpleNamespace(interrupted=True)
-    monkeypatch.setattr(measure_run, "choose_plan", lambda *rest, **options: stopped)
-    with pytest.raises(KeyboardInterrupt):
-        measure_run.train_networks(run, found.pack.model, 2000, run.test, 20, 0, Progress())
-
-
-def test_other_models_learn_by_weight(found, run, monkeypatch):
+def test_other_models_learn_by_weight_and_can_be_stopped(found, run, monkeypatch):
     weights = np.ones(len(run.model.anchor_y_)), np.full(len(run.validation[1]), 2.0)
     monkeypatch.setattr(run.model, "sample_weights_", weights[0])
     monkeypatch.setattr(run.model, "validation_weights_", weights[1])

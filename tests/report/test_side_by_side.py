@@ -87,11 +87,21 @@ def test_names_tell_models_apart():
     assert short_names(["a", "a"]) == ["a", "a"]
 
 
-def test_the_page_is_readable_at_every_width(models, opened, tmp_path, violations):
-    path = tmp_path / "comparison.html"
+@pytest.fixture(scope="module")
+def comparison_file(models, tmp_path_factory):
+    path = tmp_path_factory.mktemp("pages") / "comparison.html"
     path.write_text(page(side_by_side(models, "x")), "utf-8")
+    return path
+
+
+def test_the_page_is_readable_at_every_width(comparison_file, opened):
     for width in (390, 1280):
-        shown = opened(path, width=width, unfolded=True)
+        shown = opened(comparison_file, width=width)
         assert shown.evaluate("document.documentElement.scrollWidth") == width
+    assert comparison_file.stat().st_size < 450_000
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_wrong(comparison_file, opened, violations):
+    shown = opened(comparison_file, unfolded=True)
     assert violations(shown, resultTypes=["violations"]) == []
-    assert path.stat().st_size < 450_000

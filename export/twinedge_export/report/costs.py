@@ -156,7 +156,7 @@ def boards(found: Findings) -> Section:
 
 
 def pack(found: Findings) -> Section:
-    """Say what every byte of the pack is for."""
+    """Describe what every byte of the pack is for."""
     description = found.pack.description
     parts, length = uses(description.pieces), description.length
     order = [use for use in _USES if use in parts] + [use for use in parts if use not in _USES]
@@ -205,7 +205,7 @@ _TRAINING = ("tensorflow", "scikit-learn")
 
 
 def origin(found: Findings, command: str) -> Section:
-    """Say how to make the same report again."""
+    """Describe how to make the same report again."""
     about = _given(found) if found.origin.run is None else _trained(found)
     return Section(
         "origin",

@@ -61,8 +61,7 @@ def predictions(found: Findings) -> Drawing:
                 axes.plot(y[part], mean[part], mark, color=colour, markersize=3, label=label)
         axes.set_xlim(ends[0] - room, ends[1] + room)
         name = plain(found.target)
-        axes.set_xlabel(f"true {name}")
-        axes.set_ylabel(f"predicted {name}")
+        axes.set(xlabel=f"true {name}", ylabel=f"predicted {name}")
         axes.legend(loc="upper left", fontsize=8, handletextpad=0.2)
 
     part = "" if every == 1 else f", one of every {every}"
@@ -140,12 +139,10 @@ def coverage(found: Findings) -> Drawing | None:
         beside_point(axes, "as claimed, or chance", (0.3, 0.3), (8, -8), va="top")
         for (label, line), colour, mark in zip(lines.items(), (TWIN, OTHER), "os", strict=False):
             axes.plot(*zip(*line, strict=True), f"-{mark}", color=colour, label=label)
-        axes.set_xlim(0, 1.02)
-        axes.set_ylim(0, 1.02)
+        axes.set(xlim=(0, 1.02), ylim=(0, 1.02))
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-        axes.set_xlabel("claimed")
-        axes.set_ylabel("true values inside")
+        axes.set(xlabel="claimed", ylabel="true values inside")
         axes.legend(loc="upper left", fontsize=8)
 
     return Drawing(
@@ -181,8 +178,7 @@ def sizes(found: Findings, parts: tuple[SizeBand, ...]) -> Drawing:
         axes.set_ylim(least, 1.06)
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
         axes.grid(False, axis="x")
-        axes.set_xlabel(f"true {plain(found.target)}")
-        axes.set_ylabel("true values inside")
+        axes.set(xlabel=f"true {plain(found.target)}", ylabel="true values inside")
 
     listed = "; ".join(
         f"{one.least:.3g} to {one.most:.3g}: {percent(one.covered or 0)}" for one in parts
@@ -298,8 +294,7 @@ def anchors(found: Findings) -> Drawing:
         least, most = min(*errors, curve.rmse_all), max(*errors, bound)
         room = most - least or 1
         axes.set_ylim(least - 0.2 * room, most + 0.08 * room)
-        axes.set_xlabel("anchors")
-        axes.set_ylabel(f"validation RMSE of {plain(found.target)}")
+        axes.set(xlabel="anchors", ylabel=f"validation RMSE of {plain(found.target)}")
         axes.legend(loc="upper right", title="chosen by", fontsize=9, title_fontsize=9)
 
     first, last = lines[curve.methods[0]][0], lines[curve.methods[0]][-1]
@@ -340,8 +335,7 @@ def accuracy(found: Findings) -> Drawing:
         axes.margins(x=0.08)
         axes.xaxis.set_major_formatter(lambda value, _: amount(value))
         axes.locator_params(axis="x", nbins=6)
-        axes.set_xlabel("bytes on the device")
-        axes.set_ylabel(f"RMSE of {plain(found.target)}")
+        axes.set(xlabel="bytes on the device", ylabel=f"RMSE of {plain(found.target)}")
         # Above the axes, where no point is.
         axes.legend(fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1), borderpad=0.2)
 
@@ -397,8 +391,7 @@ def memory(found: Findings) -> Drawing:
         beside_point(axes, f" {number(model.anchors, 'anchor')}", at_end, (2, 6))
         ticks(axes, members)
         axes.yaxis.set_major_formatter(lambda value, _: amount(value))
-        axes.set_xlabel("ensemble size")
-        axes.set_ylabel(f"bytes with {model.weights} weights")
+        axes.set(xlabel="ensemble size", ylabel=f"bytes with {model.weights} weights")
 
     start = found.costs.budget["smaller_from"]["bytes"]
     crossing = f"The twin is smaller from {start} members on." if start else ""

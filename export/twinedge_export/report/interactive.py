@@ -168,7 +168,7 @@ _SHAPE = ("features", "hidden", "counts", "neighbors", "intervals", "levels")  #
 def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, Any]:
     """Collect what ``budget.js`` and ``calculator.js`` need, ready for JSON.
 
-    Every constant of theirs comes from here, and so from the code that lays out packs.
+    All their constants come from here, and so from the code that lays out packs.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def accuracy(found: Findings) -> Section:
 
 
 def _bias(found: Findings) -> str:
-    """Say whether predictions are too high or too low on the whole."""
+    """Describe whether predictions are too high or too low on the whole."""
     predictions = found.accuracy.predictions
     mean = float(predictions.error.mean())
     if abs(mean) < 0.1 * predictions.rmse:
@@ -126,7 +126,7 @@ def _how_accurate(found: Findings) -> tuple[str, ...]:
 
 
 def _checks(found: Findings, what: str) -> tuple[Check, ...]:
-    """Commands that write the pack, if it was made for the report, and print what is said of it."""
+    """List commands that write the pack, if the report made it, and that print its scores."""
     origin = found.origin
     command = shlex.join(["twinedge", "evaluate", origin.file, origin.table])
     if not origin.made_by:
@@ -250,7 +250,7 @@ def _by_size(found: Findings, parts: tuple[SizeBand, ...]) -> Grid:
 
 
 def importance(found: Findings) -> Section:
-    """Say what each column is worth, and how the prediction depends on it."""
+    """Show what each column is worth, and how the prediction depends on it."""
     first, *rest = found.importance
     predictions = found.accuracy.predictions
     lead = [

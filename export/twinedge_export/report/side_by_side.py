@@ -296,8 +296,7 @@ def _draw_bytes(models: Sequence[Named]) -> Drawing:
         axes.margins(0.2, 0.25)
         axes.xaxis.set_major_formatter(lambda value, _: amount(value))
         axes.locator_params(axis="x", nbins=5)
-        axes.set_xlabel("bytes on the device")
-        axes.set_ylabel(f"RMSE of {plain(models[0][1].target)}")
+        axes.set(xlabel="bytes on the device", ylabel=f"RMSE of {plain(models[0][1].target)}")
 
     listed = "; ".join(f"{name}: {x:,} bytes, error {y:.4g}" for name, x, y in points)
     return Drawing("bytes", "Error against bytes", f"{listed}. Lower left is better.", draw)
@@ -319,8 +318,7 @@ def _draw_coverage(models: Sequence[Named]) -> Drawing:
             beside_point(axes, plain(name), at, (8, 4))
         axes.margins(0.25, 0.3)
         axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
-        axes.set_xlabel("mean width: lower is better")
-        axes.set_ylabel("true values inside")
+        axes.set(xlabel="mean width: lower is better", ylabel="true values inside")
 
     listed = "; ".join(
         f"{name}: {percent(one.covered)} inside, {one.mean_width:.4g} wide" for name, one in usual

@@ -20,7 +20,7 @@ _TRUST = {
 
 
 def verdict(found: Findings) -> Light:
-    """Say what to do with the model, in one sentence; it is compared as in ``twinedge check``."""
+    """Describe in one sentence what to do with the model, compared as in ``twinedge check``."""
     against = _against_others(found)
     if against is not None:
         return against
@@ -38,7 +38,7 @@ def verdict(found: Findings) -> Light:
 
 
 def _against_others(found: Findings) -> Light | None:
-    """Say what other models mean for this one; None if it is the one to use."""
+    """Describe what other models mean for this one; None if it is the one to use."""
     rivals = {one.kind: one.rival for one in found.accuracy.baselines}
     if not rivals:
         return None
@@ -63,7 +63,7 @@ def _against_others(found: Findings) -> Light | None:
 
 
 def reasons(found: Findings) -> tuple[str, ...]:
-    """Say why: accuracy, intervals, memory, boards; one paragraph each."""
+    """Give the reasons: accuracy, intervals, memory, boards; one paragraph each."""
     return (_accuracy(found), _intervals(found), _memory(found), _boards(found))
 
 
@@ -103,7 +103,7 @@ def trust(usual: Coverage, found: Findings) -> str:
 
 
 def describe_rows(found: Findings) -> str:
-    """Say which rows it was scored on, and how many."""
+    """Describe which rows it was scored on, and how many."""
     predictions = found.accuracy.predictions
     name, count = predictions.name, len(predictions.y)
     if count < found.accuracy.rows:

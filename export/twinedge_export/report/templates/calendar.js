@@ -18,9 +18,9 @@ const Calendar = (() => {
       const steps = Math.floor((since * 4 * QUARTER + length / 2) / length);
       const t = steps % QUARTER;
       return [0, 1].map((wave) => {
-        const turn = Math.floor(steps / QUARTER) + wave;
-        const size = sine(turn % 2 ? QUARTER - t : t, terms);
-        return turn & 2 ? -size : size;
+        const quarter = Math.floor(steps / QUARTER) + wave;
+        const size = sine(quarter % 2 ? QUARTER - t : t, terms);
+        return quarter & 2 ? -size : size;
       });
     });
   }
