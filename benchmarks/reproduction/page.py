@@ -131,7 +131,7 @@ def outcomes(kept: Kept) -> dict[str, Outcome]:
 
 
 def _outcome(name: str, setup: Setup, kept: Kept) -> Outcome:
-    wanted = Outcome(EXPERIMENTS[name](setup), data.names(), SPLITS, setup, {})
+    wanted = Outcome(EXPERIMENTS[name](setup), list(data.names()), SPLITS, setup, {})
     results = {cell: kept[identity(cell)] for cell in wanted.cells() if identity(cell) in kept}
     return Outcome(wanted.experiment, wanted.requested, SPLITS, setup, results)
 

@@ -115,10 +115,13 @@ class Outcome:
             base, other, difference = mean_of(first), mean_of(second), mean_of(first - second)
             error = difference.standard_error
             better = pair.other.title if other.mean < base.mean else pair.base.title
-            paper = [
+            paper_base, paper_other = (
                 Mean(*printed(*one.paper, dataset)) if one.paper is not None else None
                 for one in pair
-            ]
+            )
+            paper_gain = None
+            if paper_base and paper_other:
+                paper_gain = gain(paper_base.mean, paper_other.mean)
             rows.append(
                 Row(
                     dataset,
@@ -127,8 +130,9 @@ class Outcome:
                     gain(base.mean, other.mean),
                     difference.mean / error if error else None,
                     "level" if other.mean == base.mean else better,
-                    *paper,
-                    gain(paper[0].mean, paper[1].mean) if paper[0] and paper[1] else None,
+                    paper_base,
+                    paper_other,
+                    paper_gain,
                 )
             )
         return rows
