@@ -137,7 +137,9 @@ def train(table: data.Dataset) -> Run:
     model = TwinRegressor(twins=4, hidden=(64, 64), effort="quick", random_state=0)
     validation, test = ((table.X[part], table.y[part]) for part in (rows.val, rows.test))
     held_out = (*validation, group[rows.val])
-    model.fit(table.X[rows.train], table.y[rows.train], held_out, groups=group[rows.train])
+    model.fit(
+        table.X[rows.train], table.y[rows.train], validation=held_out, groups=group[rows.train]
+    )
     scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*test)}
     names = table.feature_names, table.target_name
     return Run(model, *names, validation, test, {"dataset": "cs", "split": 0}, scores)
