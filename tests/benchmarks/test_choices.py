@@ -38,7 +38,7 @@ def test_the_best_setting_is_the_one_with_the_lowest_mean(choices, cells, chosen
     assert yh["ratio"] == 3 / 16
 
 
-def test_a_set_with_a_missing_cell_is_not_judged(choices, cells, chosen):
+def test_a_set_with_a_missing_cell_has_no_verdict(choices, cells, chosen):
     del cells[next(key for key in cells if "/yh/" in key)]
     assert [line["dataset"] for line in choices.summarise(cells, chosen)] == ["bc"]
     del chosen[next(key for key in chosen if "/bc/12" in key)]

@@ -114,7 +114,7 @@ def test_only_splits_that_both_have_are_compared(page):
     assert (line["splits"], line["rmse"]) == (3, 2.0)
 
 
-def test_cells_are_merged_and_what_is_there_is_not_asked_again(rivals, page, tmp_path):
+def test_cells_are_merged_and_what_is_there_is_not_computed_again(rivals, page, tmp_path):
     lines = [
         {"cell": "linear/8/tf/0", "recipe": "1", "rmse_test": 3.0, "bytes": 1},
         {"cell": "linear/8/tf/1", "recipe": "0", "rmse_test": 3.0, "bytes": 1},
