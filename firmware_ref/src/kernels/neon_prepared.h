@@ -192,7 +192,7 @@ INLINE void neon_fold_sums(const twini_prepared_layer *layer, const int32_t *sum
 
 #define TABLE_BYTES (2 * (TWIN_LARGEST + 1))
 
-static void neon_fill_table(void *table, twin_flash curve, uint8_t fraction) {
+static inline void neon_fill_table(void *table, twin_flash curve, uint8_t fraction) {
     int16_t *entries = (int16_t *)table;
     int32_t a;
     for (a = 0; a <= TWIN_LARGEST; a++)
