@@ -39,18 +39,16 @@ LARGE = ("relu-128-128-of-32", "silu-64-64-four-twins-of-8")  # the slow ones
 
 def draw(packs, name, scaled=False):
     """Return the pack of this name, with or without intervals."""
-    (features, hidden, activation, dtype), counts, neighbors, weights = SHAPES[name]
-    return packs.random_pack(
-        np.random.default_rng([11, list(SHAPES).index(name)]),
-        features=features,
-        hidden=hidden,
-        activation=activation,
-        dtype=dtype,
-        counts=counts,
-        neighbors=neighbors,
-        weights=weights,
-        scaled=scaled,
-    )
+    rng = np.random.default_rng([11, list(SHAPES).index(name)])
+    *shape, weights = SHAPES[name]
+    return make(packs, rng, shape, weights=weights, scaled=scaled)
+
+
+def make(packs, rng, shape, **more):
+    """Return a random pack of a shape as above, but for the kind of its weights."""
+    (features, hidden, activation, dtype), counts, neighbors = shape
+    network = {"features": features, "hidden": hidden, "activation": activation, "dtype": dtype}
+    return packs.random_pack(rng, **network, counts=counts, neighbors=neighbors, **more)
 
 
 def queries(pack, count, seed=0):

@@ -10,51 +10,25 @@ import pytest
 HERE = Path(__file__).parent
 
 
-def load(path):
-    return SimpleNamespace(**runpy.run_path(str(path)))
+def defined_in(path):
+    """Make a fixture of what a file defines."""
+    return pytest.fixture(scope="session")(lambda: SimpleNamespace(**runpy.run_path(str(path))))
+
+
+packs = defined_in(HERE.parent / "pack" / "random_packs.py")
+cases = defined_in(HERE / "cases.py")
+native = defined_in(HERE / "library.py")
+flash = defined_in(HERE / "flash.py")
+logs = defined_in(HERE / "logs.py")
+stores = defined_in(HERE / "stores.py")
+replays = defined_in(HERE / "replay.py")
 
 
 @pytest.fixture(scope="session")
-def packs():
-    """Return what ``random_packs.py`` defines."""
-    return load(HERE.parent / "pack" / "random_packs.py")
-
-
-@pytest.fixture(scope="session")
-def native():
-    """Return what ``library.py`` defines."""
-    return load(HERE / "library.py")
-
-
-@pytest.fixture(scope="session")
-def flash():
-    """Return what ``flash.py`` defines."""
-    return load(HERE / "flash.py")
-
-
-@pytest.fixture(scope="session")
-def logs():
-    """Return what ``logs.py`` defines."""
-    return load(HERE / "logs.py")
-
-
-@pytest.fixture(scope="session")
-def stores():
-    """Return what ``stores.py`` defines."""
-    return load(HERE / "stores.py")
-
-
-@pytest.fixture(scope="session")
-def cases():
-    """Return what ``cases.py`` defines."""
-    return load(HERE / "cases.py")
-
-
-@pytest.fixture(scope="session")
-def make_replay(cases, packs, native, tmp_path_factory):
+def make_replay(replays, cases, packs, native, tmp_path_factory):
     """Write packs and queries for replay.c, with the expected output: ``make_replay(queries)``."""
-    replay = load(HERE / "replay.py").Replay
-    return lambda queries: replay(cases, packs, native, tmp_path_factory.mktemp("replay"), queries)
+    make = tmp_path_factory.mktemp
+    return lambda queries: replays.Replay(cases, packs, native, make("replay"), queries)
 
 
 @pytest.fixture(scope="session")

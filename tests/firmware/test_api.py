@@ -13,7 +13,7 @@ NAMES = ("silu-64-64-four-twins-of-8", "odd-widths", "neighbors-of-four-twins", 
 
 
 @pytest.mark.parametrize("function", ["twin_begin", "twin_begin_raw"])
-@pytest.mark.parametrize("size", [1, 3, 4, 7, 65535])
+@pytest.mark.parametrize("size", [1, 4, 7, 65535])
 @pytest.mark.parametrize("name", NAMES)
 def test_steps_of_any_size_come_to_the_same(open_pack, packs, cases, name, size, function):
     pack = cases.draw(packs, name)
@@ -66,7 +66,7 @@ def test_the_search_for_neighbors_is_in_steps(open_pack, packs, neighbors):
     assert lefts[-1] == 0
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 6, 29, 30, 4096, 65535])
+@pytest.mark.parametrize("count", [0, 1, 6, 30, 65535])
 @pytest.mark.parametrize("name", ["neighbors-of-four-twins", "odd-widths"])
 def test_neighbors_by_the_caller(open_pack, packs, cases, name, count):
     pack = cases.draw(packs, name)
@@ -109,45 +109,7 @@ def test_a_member_in_units_of_the_target(open_pack, small):
         assert np.float32(opened.library.twin_target(opened.model, estimate)) == expected
 
 
-def status_of(opened, native, name, query, size):
-    status = getattr(opened.library, name)(
-        opened.model,
-        opened.scratch.ctypes.data,
-        size,
-        query.ctypes.data,
-        ctypes.byref(native.Raw()),
-        0,
-    )
-    return native.name_of(status)
-
-
-@pytest.mark.parametrize("less", [1, 7, 10**9])
-@pytest.mark.parametrize(
-    ("name", "dtype"), [("twin_predict", np.float32), ("twin_predict_raw", np.int16)], ids=str
-)
-def test_too_little_scratch_is_noticed_before_it_is_touched(
-    open_pack, native, small, name, dtype, less
-):
-    opened = open_pack(write_pack(small))
-    size = max(opened.size - less, 0)
-    assert status_of(opened, native, name, np.zeros(2, dtype), size) == "scratch"
-    assert (opened.scratch == 0xA5).all()
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_query_that_is_not_a_number_is_refused(open_pack, native, small, place):
-    opened = open_pack(write_pack(small))
-    for name, wrong in (
-        ("twin_predict", np.array([np.nan], np.float32)),
-        ("twin_predict", -np.array([np.nan], np.float32)),
-        ("twin_predict_raw", np.array([-32768], np.int16)),
-    ):
-        query = np.zeros(2, wrong.dtype)
-        query[place] = wrong[0]
-        assert status_of(opened, native, name, query, opened.size) == "query"
-
-
-def test_model_says_what_the_pack_is(open_pack, packs, cases):
+def test_a_model_describes_its_pack(open_pack, packs, cases):
     for name, (
         (features, hidden, activation, dtype),
         counts,
@@ -164,9 +126,9 @@ def test_model_says_what_the_pack_is(open_pack, packs, cases):
 
 
 def test_the_default_block_of_128_neurons_fits_a_small_device(native, packs, cases, tmp_path):
-    options = ("-O2", "-fPIC", "-shared", "-DTWIN_BLOCK=2", "-DTWIN_HOST=0")
-    library = native.load(native.compile_c(tmp_path / "lib.so", *options))
-    opened = native.Native(library, write_pack(cases.draw(packs, "relu-128-128-of-32")))
+    options = ("-fPIC", "-shared", "-DTWIN_BLOCK=2", "-DTWIN_HOST=0")
+    path = native.compile_c(tmp_path / "lib.so", *options, sources=native.PORTABLE)
+    opened = native.Native(native.load(path), write_pack(cases.draw(packs, "relu-128-128-of-32")))
     # Partial sums 8 bytes per neuron, two pairs of activations 8, the query; and 7 to align them.
     assert opened.size == 128 * 8 + 128 * 8 + 16 + 7
 

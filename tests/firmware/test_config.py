@@ -10,7 +10,7 @@ import pytest
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
-KNOBS = {
+SETTINGS = {
     "TWIN_FLOAT": (),
     "TWIN_NEIGHBORS": ("neighbors", "one-neighbor"),
     "TWIN_SILU": ("three-layers", "any-weights"),
@@ -24,12 +24,12 @@ KNOBS = {
 }
 
 
-@pytest.mark.parametrize("knob", KNOBS)
-def test_a_knob_turned_off(native, packs, cases, tmp_path, knob):
-    options = ("-fPIC", "-shared", "-DTWIN_HOST=0", f"-D{knob}=0")
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_setting_that_is_off(native, packs, cases, tmp_path, setting):
+    options = ("-fPIC", "-shared", "-DTWIN_HOST=0", f"-D{setting}=0")
     path = native.compile_c(tmp_path / "lib.so", *options, sources=native.PORTABLE)
     library = native.load(path)
-    for name in KNOBS[knob]:
+    for name in SETTINGS[setting]:
         pack = cases.draw(packs, name)
         assert native.Native(library, write_pack(pack)).status == "unsupported"
     pack = cases.draw(packs, "odd-widths")
@@ -41,7 +41,7 @@ def test_a_knob_turned_off(native, packs, cases, tmp_path, knob):
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
     options = ("-Os", "-fPIC", "-shared", "-DTWIN_HOST=0")
-    off = [f"-D{knob}=0" for knob in KNOBS]
+    off = [f"-D{setting}=0" for setting in SETTINGS]
     build = {"compiler": compiler, "sources": native.PORTABLE}
     whole = native.compile_c(tmp_path / "whole.so", *options, **build)
     least = native.compile_c(tmp_path / "least.so", *options, *off, **build)

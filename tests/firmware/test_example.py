@@ -8,18 +8,18 @@ from twinedge.runtime import reference
 
 
 @pytest.fixture(scope="module")
-def example(native, tmp_path_factory):
+def example(native, objects, tmp_path_factory):
     program = tmp_path_factory.mktemp("example") / "example"
-    sources = [*native.SOURCES, native.FIRMWARE / "example" / "main.c"]
+    sources = [*objects(*native.SANITIZED), native.FIRMWARE / "example" / "main.c"]
     return native.compile_c(program, "-DTWIN_HOST=0", *native.SANITIZED, sources=sources)
 
 
 def test_the_example_predicts(example, native, small, tmp_path):
     (tmp_path / "model.twin").write_bytes(write_pack(small))
     x = [0.5, -1.25]
-    said = native.run(example, tmp_path / "model.twin", *x).split()
+    output = native.run(example, tmp_path / "model.twin", *x).split()
     expected = reference.evaluate(small, [x])
-    mean, spread, *ends = (np.float32(word) for word in said)
+    mean, spread, *ends = (np.float32(word) for word in output)
     assert [mean, spread] == [expected.mean[0], expected.spread[0]]
     assert np.isnan(ends).all()
 
@@ -28,11 +28,11 @@ def test_the_example_prints_the_interval_of_a_pack_that_has_them(example, native
     pack = packs.random_pack(np.random.default_rng(3), features=2, scaled=True)
     (tmp_path / "model.twin").write_bytes(write_pack(pack))
     x = [0.5, -1.25]
-    said = native.run(example, tmp_path / "model.twin", *x).split()
+    output = native.run(example, tmp_path / "model.twin", *x).split()
     found = reference.evaluate(pack, [x])
     bounds = reference.bounds(pack, found, pack.intervals.usual_level)
     right = [found.mean[0], found.spread[0], bounds.low[0], bounds.high[0]]
-    assert [np.float32(word) for word in said] == right
+    assert [np.float32(word) for word in output] == right
 
 
 @pytest.mark.parametrize(

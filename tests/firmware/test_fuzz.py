@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -34,7 +35,7 @@ SECTIONS = (
 )
 
 # As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
-WATCH = (
+CHECKED = (
     "-O2",
     "-fsanitize=fuzzer-no-link,address,undefined",
     "-fno-sanitize=null,object-size,pointer-overflow",
@@ -42,89 +43,64 @@ WATCH = (
     "-fno-sanitize-coverage=trace-cmp",
 )
 
-# Planted faults: file, original text, faulty text, and what to recompile.
+# Planted faults: file, original text and faulty text.
 FAULTS = {
     "steps-of-a-checksum-that-are-no-words": (
         "twin_open.c",
         "(twini_size)bytes & ~(twini_size)3",
         "(twini_size)bytes",
-        "twin_open.c",
     ),
     "weights-of-the-output-that-are-too-large": (
         "twin_open.c",
         "twini_overflows(2 * twini_sum(at, end, 1, step),",
         "twini_overflows(twini_sum(at, end, 1, step),",
-        "twin_open.c",
     ),
     "scratch-for-an-aligned-address-only": (
         "twin_predict.c",
         "(at - start) + (TWIN_HOST ? kernel->align : 8) - 1;",
         "(at - start);",
-        "twin_predict.c",
     ),
     "neighbors-that-change-on-the-way": (
         "twin_predict.c",
         "twini_chosen(run->neighbors,",
         "twini_chosen(model->neighbors,",
-        "twin_predict.c",
     ),
     "a-kernel-that-changes-on-the-way": (
         "twin_predict.c",
         "const twin_kernel *kernel = run->kernel;",
         "const twin_kernel *kernel = run->model->kernel;",
-        "twin_predict.c",
     ),
     "memory-for-an-aligned-address-only": (
         "twin_prepare.c",
         "    walk.at += TWIN_ROOMY - 1;\n",
         "",
-        "twin_prepare.c",
     ),
     "weights-of-the-difficulty-that-are-too-large": (
         "twin_open.c",
         "twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias)",
         "twini_overflows(0, bias)",
-        "twin_open.c",
     ),
-    "a-coverage-of-nothing": (
-        "twin_open.c",
-        "thousandths - 1u < 999 && ",
-        "",
-        "twin_open.c",
-    ),
-    "a-watch-of-an-impossible-level": (
-        "twin_watch.c",
-        " || words[2] > 999",
-        "",
-        "twin_watch.c",
-    ),
+    "a-coverage-of-nothing": ("twin_open.c", "thousandths - 1u < 999 && ", ""),
+    "a-watch-of-an-impossible-level": ("twin_watch.c", " || words[2] > 999", ""),
     "more-points-learnt-than-there-is-room-for": (
         "twin_store.c",
         "if (!status && store->count == store->most)",
         "if (!status && store->count > store->most)",
-        "twin_store.c",
     ),
     "neighbors-that-are-not-the-nearest": (
         "twin_nearest.c",
         "heap[below + 1] > heap[below]",
         "heap[below + 1] < heap[below]",
-        "twin_nearest.c",
     ),
     "infinity-that-is-refused": (
         "twin_edge.c",
         "bits << 1 > 0xFF000000u",
         "bits << 1 >= 0xFF000000u",
-        "twin_edge.c",
     ),
-    "one-kernel-that-does-not-limit": (
-        "kernels/plain.h",
-        "twini_sat(twini_rsh(",
-        "(twini_rsh(",
-        "kernels/kernel_portable.c",
-    ),
+    "one-kernel-that-does-not-limit": ("kernels/plain.h", "twini_sat(twini_rsh(", "(twini_rsh("),
 }
 
-# The same for stores, all in one file each.
+# The same for stores.
 STORE_FAULTS = {
     "more-points-than-there-is-memory-for": (
         "twin_store.c",
@@ -136,11 +112,7 @@ STORE_FAULTS = {
         "if ((extent & 65535u) == journal->slots)",
         "if ((extent & 65535u) > journal->slots)",
     ),
-    "numbers-that-do-not-ascend": (
-        "twin_journal.c",
-        "whole && number >= journal->least",
-        "whole",
-    ),
+    "numbers-that-do-not-ascend": ("twin_journal.c", "whole && number >= journal->least", "whole"),
     "checksums-of-another-generation": (
         "twin_journal.c",
         "twini_slot_sum(journal, slot, journal->generation + other, &end)",
@@ -164,11 +136,6 @@ def kept_stores(native):
     return native.FIRMWARE / "test" / "corpus_store"
 
 
-def compile_object(native, source, folder):
-    path = folder / f"{source.stem}.o"
-    return native.compile_c(path, *WATCH, "-c", compiler="clang", sources=[source])
-
-
 @pytest.fixture(scope="module")
 def objects(native):
     """Objects of the runtime, the fuzzers and their driver, by name; `make fuzz` links them."""
@@ -180,24 +147,19 @@ def objects(native):
 
 
 @pytest.fixture(scope="module")
-def fuzzer(native, objects, tmp_path_factory):
-    """With libFuzzer."""
-    program = tmp_path_factory.mktemp("fuzzer") / "fuzz_open"
-    return link(native, objects, program, "fuzzer,address,undefined", {"fuzz_open"})
+def fuzzers(native, objects, tmp_path_factory):
+    """Link with libFuzzer, once: ``fuzzers(name)``."""
+    folder = tmp_path_factory.mktemp("fuzzer")
+    return cache(
+        lambda name: link(native, objects, folder / name, "fuzzer,address,undefined", {name})
+    )
 
 
-@pytest.fixture(scope="module")
-def store_fuzzer(native, objects, tmp_path_factory):
-    """With libFuzzer."""
-    program = tmp_path_factory.mktemp("fuzzer") / "fuzz_store"
-    return link(native, objects, program, "fuzzer,address,undefined", {"fuzz_store"})
-
-
-def link(native, objects, program, watched, drivers):
+def link(native, objects, program, checked, drivers):
     parts = [
         path for name, path in objects.items() if not name.startswith("fuzz_") or name in drivers
     ]
-    native.run("clang", f"-fsanitize={watched}", *parts, "-o", program)
+    native.run("clang", f"-fsanitize={checked}", *parts, "-o", program)
     return program
 
 
@@ -207,12 +169,8 @@ def link_alone(native, objects, program, fuzzer="fuzz_open"):
 
 def run_alone(program, kept, inputs, seed=1):
     """Fuzz without libFuzzer: the same inputs each time."""
-    return subprocess.run(
-        [program, str(seed), str(inputs), "0", *sorted(kept.iterdir())],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [program, str(seed), str(inputs), "0", *sorted(kept.iterdir())]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
@@ -220,6 +178,14 @@ def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
     for name, (case, scaled) in CORPUS.items():
         pack = cases.draw(packs, case, scaled=scaled)
         assert (kept / name).read_bytes() == write_pack(pack, metadata=False)
+
+
+def test_stores_belong_to_this_pack(native, packs, cases):
+    pack = cases.draw(packs, "some-of-everything", scaled=True)
+    pack = replace(pack, intervals=replace(pack.intervals, trust=40000))
+    text = (native.FIRMWARE / "test" / "fuzz_store_pack.h").read_text()
+    found = bytes(int(number, 16) for number in re.findall(r"0x(\w\w)", text))
+    assert found == write_pack(pack, metadata=False)
 
 
 def fuzz(fuzzer, kept, folder, *limits):
@@ -239,10 +205,20 @@ def fuzz(fuzzer, kept, folder, *limits):
 
 
 @pytest.mark.slow  # as are all that compile it; `make fuzz` is the quick check
-def test_some_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
-    start, end = fuzz(fuzzer, kept, tmp_path, "-runs=5000")
+@pytest.mark.parametrize(
+    ("name", "corpus", "runs", "reached"),
+    [("fuzz_open", "kept", 5000, 200), ("fuzz_store", "kept_stores", 3000, 100)],
+)
+def test_some_fuzzing_finds_nothing(request, fuzzers, tmp_path, name, corpus, runs, reached):
+    kept = request.getfixturevalue(corpus)
+    start, end = fuzz(fuzzers(name), kept, tmp_path, f"-runs={runs}")
     # Valid packs are evaluated from the start; damaged ones reach new checks.
-    assert end > start > 200
+    assert end > start > reached
+
+
+@pytest.mark.slow
+def test_a_minute_of_fuzzing_finds_nothing(fuzzers, kept, tmp_path):
+    fuzz(fuzzers("fuzz_open"), kept, tmp_path, "-max_total_time=60")
 
 
 @pytest.mark.slow
@@ -289,43 +265,6 @@ def test_some_packs_are_as_large_as_the_format_allows(native, objects, kept, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
-    name, right, wrong, unit = FAULTS[fault]
-    tree = shutil.copytree(native.FIRMWARE / "src", tmp_path / "src")
-    text = (tree / name).read_text()
-    assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
-    (tree / name).write_text(text.replace(right, wrong))
-    faulty = compile_object(native, tree / unit, tmp_path)
-    program = link_alone(native, {**objects, faulty.stem: faulty}, tmp_path / "fuzz_alone")
-    assert_finds(program, kept)
-
-
-def assert_finds(program, kept):
-    done = run_alone(program, kept, 5000)
-    assert done.returncode != 0
-    found = "does not hold", "runtime error", "AddressSanitizer"
-    assert any(words in done.stderr for words in found), done.stderr
-
-
-# ---- stores
-
-
-def test_stores_belong_to_this_pack(native, packs, cases):
-    pack = cases.draw(packs, "some-of-everything", scaled=True)
-    pack = replace(pack, intervals=replace(pack.intervals, trust=40000))
-    text = (native.FIRMWARE / "test" / "fuzz_store_pack.h").read_text()
-    found = bytes(int(number, 16) for number in re.findall(r"0x(\w\w)", text))
-    assert found == write_pack(pack, metadata=False)
-
-
-@pytest.mark.slow
-def test_some_fuzzing_of_stores_finds_nothing(store_fuzzer, kept_stores, tmp_path):
-    start, end = fuzz(store_fuzzer, kept_stores, tmp_path, "-runs=3000")
-    assert end > start > 100
-
-
-@pytest.mark.slow
 def test_the_fuzzer_of_stores_reads_learns_and_forgets(native, objects, kept_stores, tmp_path):
     program = link_alone(native, objects, tmp_path / "fuzz_alone", "fuzz_store")
     done = run_alone(program, kept_stores, 5000)
@@ -342,20 +281,22 @@ def test_the_fuzzer_of_stores_reads_learns_and_forgets(native, objects, kept_sto
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", STORE_FAULTS)
-def test_a_fault_planted_in_stores_is_found(native, objects, kept_stores, tmp_path, fault):
-    name, right, wrong = STORE_FAULTS[fault]
-    text = (native.FIRMWARE / "src" / name).read_text()
+@pytest.mark.parametrize("fault", [*FAULTS, *STORE_FAULTS])
+def test_a_planted_fault_is_found(native, objects, kept, kept_stores, tmp_path, fault):
+    name, right, wrong = (FAULTS | STORE_FAULTS)[fault]
+    tree = shutil.copytree(native.FIRMWARE / "src", tmp_path / "src")
+    text = (tree / name).read_text()
     assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
-    (tmp_path / name).write_text(text.replace(right, wrong))
-    faulty = compile_object(native, tmp_path / name, tmp_path)
+    (tree / name).write_text(text.replace(right, wrong))
+    unit = tree / ("kernels/kernel_portable.c" if name == "kernels/plain.h" else name)
+    faulty = tmp_path / f"{unit.stem}.o"
+    native.compile_c(faulty, *CHECKED, "-c", compiler="clang", sources=[unit])
     parts = {**objects, faulty.stem: faulty}
-    assert_finds(link_alone(native, parts, tmp_path / "fuzz_alone", "fuzz_store"), kept_stores)
-
-
-@pytest.mark.slow
-def test_a_minute_of_fuzzing_finds_nothing(fuzzer, kept, tmp_path):
-    fuzz(fuzzer, kept, tmp_path, "-max_total_time=60")
+    fuzzer, corpus = ("fuzz_open", kept) if fault in FAULTS else ("fuzz_store", kept_stores)
+    done = run_alone(link_alone(native, parts, tmp_path / "fuzz_alone", fuzzer), corpus, 5000)
+    assert done.returncode != 0
+    found = "does not hold", "runtime error", "AddressSanitizer"
+    assert any(words in done.stderr for words in found), done.stderr
 
 
 # ---- what benchmarks/fuzz.py records

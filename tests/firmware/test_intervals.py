@@ -88,7 +88,7 @@ def test_a_level_that_is_not_there_is_refused_and_changes_nothing(open_pack, pac
     assert open_pack(b"").set_coverage(900) == "model"
 
 
-def test_what_is_unusual_about_a_query_is_told(open_pack, pack, data):
+def test_what_is_unusual_about_a_query_is_reported(open_pack, pack, data):
     opened = open_pack(data)
     q = np.array([[0, 0], [1001, 0], [-1000, 2000], [-32767, -2001], [5, NO_FILL]], np.int16)
     found = opened.predict_raw_all(q)
@@ -97,8 +97,8 @@ def test_what_is_unusual_about_a_query_is_told(open_pack, pack, data):
     filled = opened.predict_raw_all(np.array([[5, 77]], np.int16))
     assert found["estimates"][4].tolist() == filled["estimates"][0].tolist()
     x = np.array([[np.inf, np.nan]], np.float32)
-    told = opened.predict_all(x)
-    assert (told["outside"][0], told["missing"][0]) == (1, 2)
+    found = opened.predict_all(x)
+    assert (found["outside"][0], found["missing"][0]) == (1, 2)
 
 
 def test_a_feature_that_nothing_stands_for_is_refused(open_pack, data):
@@ -118,40 +118,36 @@ def test_intervals_are_there_from_the_first_anchor_on(open_pack, pack, data):
         assert (out["scale"] > 0) == (done > 0)
 
 
+# What is refused and why: the format, offset and value of a field; in the entry of a section in
+# the table, or behind the start of its content.
 FAULTS = {
-    "flag in version 1": ("header", lambda d: put(d, "H", 4, 1)),
-    "unknown flag": ("header", lambda d: put(d, "H", 38, 6)),
-    "not told of": ("section", lambda d: put(d, "H", 38, 0)),
-    "intervals not required": (
-        "section",
-        lambda d: put(d, "H", place(d, Kind.INTERVALS)[0] + 2, 0),
-    ),
-    "domain required": ("section", lambda d: put(d, "H", place(d, Kind.DOMAIN)[0] + 2, 1)),
-    "no intervals": ("section", lambda d: put(d, "HH", place(d, Kind.INTERVALS)[0], 99, 0)),
-    "no levels": ("section", lambda d: put(d, "I", place(d, Kind.INTERVALS)[1] + 28, 0)),
-    "another number of levels": (
-        "section",
-        lambda d: put(d, "I", place(d, Kind.INTERVALS)[1] + 28, 4),
-    ),
-    "many levels": ("section", lambda d: put(d, "I", place(d, Kind.INTERVALS)[1] + 28, 2**32 - 1)),
-    "short intervals": ("section", lambda d: put(d, "I", place(d, Kind.INTERVALS)[0] + 8, 16)),
-    "short domain": ("section", lambda d: put(d, "I", place(d, Kind.DOMAIN)[0] + 8, 6)),
-    "short schema": ("section", lambda d: put(d, "I", place(d, Kind.SCHEMA)[0] + 8, 3)),
-    "long schema": ("section", lambda d: put(d, "I", place(d, Kind.SCHEMA)[0] + 8, 5)),
-    "schema required": ("section", lambda d: put(d, "H", place(d, Kind.SCHEMA)[0] + 2, 1)),
-    "second shift": ("value", lambda d: put(d, "B", place(d, Kind.TWINS)[1] + 7, 31)),
-    "second multiplier": ("value", lambda d: put(d, "h", place(d, Kind.TWINS)[1] + 10, -1)),
-    "bias of the output": (
-        "overflow",
-        lambda d: put(d, "i", place(d, Kind.TWINS)[1] + 12, -(2**31)),
-    ),
+    "flag in version 1": ("header", "H", 4, 1),
+    "unknown flag": ("header", "H", 38, 6),
+    "no flag": ("section", "H", 38, 0),
+    "intervals not required": ("section", "H", ("entry", Kind.INTERVALS, 2), 0),
+    "domain required": ("section", "H", ("entry", Kind.DOMAIN, 2), 1),
+    "no intervals": ("section", "I", ("entry", Kind.INTERVALS, 0), 99),
+    "no levels": ("section", "I", ("content", Kind.INTERVALS, 28), 0),
+    "another number of levels": ("section", "I", ("content", Kind.INTERVALS, 28), 4),
+    "many levels": ("section", "I", ("content", Kind.INTERVALS, 28), 2**32 - 1),
+    "short intervals": ("section", "I", ("entry", Kind.INTERVALS, 8), 16),
+    "short domain": ("section", "I", ("entry", Kind.DOMAIN, 8), 6),
+    "short schema": ("section", "I", ("entry", Kind.SCHEMA, 8), 3),
+    "long schema": ("section", "I", ("entry", Kind.SCHEMA, 8), 5),
+    "schema required": ("section", "H", ("entry", Kind.SCHEMA, 2), 1),
+    "second shift": ("value", "B", ("content", Kind.TWINS, 7), 31),
+    "second multiplier": ("value", "h", ("content", Kind.TWINS, 10), -1),
+    "bias of the output": ("overflow", "i", ("content", Kind.TWINS, 12), -(2**31)),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_refused_alike(packs, data, same, fault):
-    code, damage = FAULTS[fault]
-    assert same(packs.repair(damage(data))) == code
+    reason, code, at, value = FAULTS[fault]
+    if not isinstance(at, int):
+        where, kind, more = at
+        at = place(data, kind)[where == "content"] + more
+    assert same(packs.repair(put(data, code, at, value))) == reason
 
 
 def test_the_second_output_is_proved_not_to_overflow(packs, pack, data, same):

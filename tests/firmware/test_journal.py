@@ -301,32 +301,6 @@ def test_a_slot_whose_programming_fails_costs_no_record(log, way):
         assert made.journal.damaged == made.content().damaged == (HEADS <= bad < HEADS + 5)
 
 
-def test_a_block_that_cannot_be_erased_costs_nothing(log):
-    made = log()
-    held = fill(made, 3)
-    made.memory.stuck = made.storage.block_size - made.journal.block
-    assert made.move(lambda number, record: False) == "storage"
-    assert made.records() == held
-    assert made.append(draw(3)) == "storage"
-    made.memory.stuck = -1
-    assert made.append(draw(3)) == "ok"
-    assert made.records() == [*held, (3, draw(3))]
-
-
-def test_a_move_that_fails_at_the_head_is_made_again(log):
-    """No slot accepts a head: then the records stay where they are, and later calls try again."""
-    made = log()
-    held = fill(made, 3)
-    other = made.storage.block_size - made.journal.block
-    for slot in range(HEADS):
-        made.library.flash_wear(ctypes.byref(made.memory), other + slot * made.slot + 9, 255, 0)
-    assert made.move(lambda number, record: False) == "storage"
-    assert made.records() == held
-    assert made.append(draw(3)) == "storage"
-    assert made.open() == "ok"
-    assert made.records() == held
-
-
 @pytest.mark.parametrize(("kind", "program_size"), [(KINDS[0], 1), (KINDS[1], 16), (KINDS[2], 1)])
 def test_a_stuck_bit_stops_nothing(log, kind, program_size):
     made = log(kind=kind, program_size=program_size, slots=8 if program_size == 1 else 6)

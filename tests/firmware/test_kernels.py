@@ -270,7 +270,7 @@ def test_a_model_that_is_not_open_has_no_kernels(native, library):
 
 @pytest.fixture
 def draw(packs):
-    """Draw a pack of one twin without neighbors, unless told otherwise: ``draw(rng, **shape)``."""
+    """Draw a pack, of one twin and without neighbors by default: ``draw(rng, **shape)``."""
     return lambda rng, **shape: packs.random_pack(rng, **{"neighbors": 0, "counts": [9], **shape})
 
 

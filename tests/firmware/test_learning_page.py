@@ -17,21 +17,10 @@ PROGRAMS = re.findall(r"(?ms)^```c\n(.*?)^```", PAGE.read_text())
 
 
 @pytest.fixture(scope="module")
-def runtime(native, tmp_path_factory):
-    """Objects of the runtime, under the sanitizers."""
-    folder = tmp_path_factory.mktemp("objects")
-    options = (*native.SANITIZED, "-DTWIN_HOST=0", "-c")
-    return [
-        native.compile_c(folder / f"{path.stem}.o", *options, sources=[path])
-        for path in native.SOURCES
-    ]
-
-
-@pytest.fixture(scope="module")
-def program(native, runtime, tmp_path_factory):
+def program(native, objects, tmp_path_factory):
     folder = tmp_path_factory.mktemp("learn")
     (folder / "program.c").write_text(PROGRAMS[0])
-    sources = [folder / "program.c", *runtime]
+    sources = [folder / "program.c", *objects(*native.SANITIZED)]
     return native.compile_c(folder / "learn", *native.SANITIZED, "-DTWIN_HOST=0", sources=sources)
 
 
@@ -60,9 +49,9 @@ def test_the_printed_program_learns_as_a_device_in_python_does(native, program, 
             device.forget(keep=24)
         device.learn(query[None], [target])
     rows = np.column_stack([x, y]).tolist()
-    said = native.run(program, file, points, input=lines(rows[:25]))
-    said += native.run(program, file, points, input=lines(rows[25:]))  # resumes
-    found = [float(line.split()[0]) for line in said.splitlines()]
+    output = native.run(program, file, points, input=lines(rows[:25]))
+    output += native.run(program, file, points, input=lines(rows[25:]))  # resumes
+    found = [float(line.split()[0]) for line in output.splitlines()]
     assert found == pytest.approx(expected, rel=1e-5)
     assert load(file, store=points).learnt == device.learnt
 
@@ -268,7 +257,7 @@ int main(void) {{
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-def test_the_functions_for_a_vendor_keep_points(native, runtime, pack, tmp_path, vendor):
+def test_the_functions_for_a_vendor_keep_points(native, objects, pack, tmp_path, vendor):
     (functions,) = [one for one in PROGRAMS if vendor in one]
     fill = np.full(pack.features, NO_FILL, np.int16)
     content = write_pack(replace(pack, domain=replace(pack.domain, fill=fill)))
@@ -287,7 +276,8 @@ def test_the_functions_for_a_vendor_keep_points(native, runtime, pack, tmp_path,
     )
     quiet = ("unused-parameter", "int-to-pointer-cast", "conversion", "pedantic", "shadow")
     options = (*native.SANITIZED, "-DTWIN_HOST=0", *(f"-Wno-{one}" for one in quiet))
-    program = native.compile_c(tmp_path / "device", *options, sources=[source, *runtime])
+    sources = [source, *objects(*native.SANITIZED)]
+    program = native.compile_c(tmp_path / "device", *options, sources=sources)
     answered, refused, learnt, kept, damaged = map(int, native.run(program).split())
     assert (answered, refused, learnt, damaged) == (60, 30, 60, 0)
     assert 8 <= kept <= 16
@@ -298,5 +288,7 @@ def test_the_functions_for_avr_compile(native, tmp_path):
     source = tmp_path / "eeprom.c"
     source.write_text(code)
     options = ("-std=c99", "-Os", "-Wall", "-Wextra", "-Werror", "-mmcu=atmega328p")
-    knobs = ("-DTWIN_STORE=1", "-DTWIN_INTERVALS=1")
-    native.run("avr-gcc", *options, *knobs, *native.INCLUDES, "-c", source, "-o", tmp_path / "e.o")
+    settings = ("-DTWIN_STORE=1", "-DTWIN_INTERVALS=1")
+    native.run(
+        "avr-gcc", *options, *settings, *native.INCLUDES, "-c", source, "-o", tmp_path / "e.o"
+    )

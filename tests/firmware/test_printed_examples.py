@@ -39,8 +39,8 @@ static const float queries[QUERIES][FEATURES] = {queries};
 static const int16_t quantised[QUERIES][FEATURES] = {quantised};
 static uint8_t blocks[2 * 2048];
 static uint32_t scratch[1024], size = sizeof pack;
-static int asked;
-static float x[FEATURES], truth, y;
+static int served;
+static float x[FEATURES], target, y;
 static int16_t query[FEATURES];
 static const void *signature;
 static twin_model model;
@@ -64,17 +64,17 @@ static int erase_at(void *to, uint32_t at) {{
 static const twin_storage storage = {{read_at, program_at, erase_at, blocks, 2048, 4}};
 
 static int next_query(float *to) {{
-    if (asked == QUERIES)
+    if (served == QUERIES)
         return 0;
-    memcpy(to, queries[asked], sizeof queries[asked]);
-    memcpy(query, quantised[asked++], sizeof query);
+    memcpy(to, queries[served], sizeof queries[served]);
+    memcpy(query, quantised[served++], sizeof query);
     return 1;
 }}
 static int measure(float *to) {{
     *to = 1.5f;
     return 1;
 }}
-static uint32_t now(void) {{ return (uint32_t)asked; }}
+static uint32_t now(void) {{ return (uint32_t)served; }}
 static void use(double first, double second) {{ printf("use %.9g %.9g\\n", first, second); }}
 static void report(const char *why) {{ printf("report %s\\n", why); }}
 static void do_without_it(void) {{ puts("nothing"); }}
@@ -129,23 +129,6 @@ def pack(cases, packs):
     )
 
 
-@pytest.fixture(scope="module")
-def runtime(native, tmp_path_factory):
-    """Objects of the runtime: ``runtime(*options)``."""
-    made = {}
-
-    def build(*options):
-        if options not in made:
-            folder = tmp_path_factory.mktemp("objects")
-            made[options] = [
-                native.compile_c(folder / f"{path.stem}.o", *options, "-c", sources=[path])
-                for path in native.SOURCES
-            ]
-        return made[options]
-
-    return build
-
-
 def table(rows, word):
     return "{" + ", ".join("{" + ", ".join(map(word, row)) + "}" for row in rows.tolist()) + "}"
 
@@ -155,8 +138,8 @@ def number(value):
 
 
 @pytest.fixture
-def said(native, runtime, pack, tmp_path):
-    """Compile an example with what it needs, and run it: ``said(code)`` are its lines."""
+def printed(native, objects, pack, tmp_path):
+    """Compile an example with what it needs, and run it: ``printed(code)`` are its lines."""
 
     def run(code):
         code = re.sub(r"#include.*\n|static uint32_t scratch\[1024\];\n", "", code)
@@ -178,7 +161,7 @@ def said(native, runtime, pack, tmp_path):
         # Host kernels need more scratch than the examples have, and only this one is about them.
         host = "twin_prepare" in code
         options = ("-O0",) if host else (*native.SANITIZED, "-DTWIN_HOST=0")
-        program = [source, *runtime(*options)]
+        program = [source, *(native.SOURCES if host else objects(*native.SANITIZED))]
         unused = ("-Wno-unused", "-Wno-unused-function", "-Wno-shadow", "-Wno-conversion")
         made = native.compile_c(tmp_path / "example", *options, *unused, sources=program)
         return native.run(made).splitlines()
@@ -191,9 +174,9 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_printed_example_answers_every_good_query(said, pack, name):
+def test_a_printed_example_answers_every_good_query(printed, pack, name):
     code = EXAMPLES[name]
-    lines = said(code)
+    lines = printed(code)
     assert "nothing" not in lines
     used = [list(map(float, line.split()[1:])) for line in lines if line.startswith("use")]
     if "use(" not in code:

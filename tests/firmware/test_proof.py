@@ -59,27 +59,21 @@ def run_prove(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProces
     return done, json.loads(output.read_text())
 
 
-def check(done: subprocess.CompletedProcess[str], written: Any, cases: list[str]) -> None:
-    """All of these cases ran to their ends, and left nothing that is not accounted for."""
+QUICK = ["arithmetic"]
+SETS = {"quick": QUICK, "all": [case.name for case in prove.CASES]}
+
+
+@pytest.mark.parametrize("cases", ["quick", pytest.param("all", marks=pytest.mark.slow)])
+def test_no_alarm_is_open_that_is_not_listed(tmp_path: Path, cases: str) -> None:
+    """Of all cases in minutes; `make prove` runs the same."""
+    need_frama_c()
+    done, written = run_prove(tmp_path, *(QUICK if cases == "quick" else ()))
     assert written["wrong"] == []
     assert done.returncode == 0, done.stdout + done.stderr
-    assert [result["case"] for result in written["cases"]] == cases
+    assert [result["case"] for result in written["cases"]] == SETS[cases]
     for result in written["cases"]:
         assert result["shown"] > 0
         assert result["unreached"] == []
-
-
-def test_quick_cases_leave_no_alarm_that_is_not_listed(tmp_path: Path) -> None:
-    need_frama_c()
-    done, written = run_prove(tmp_path, "--quick")
-    check(done, written, [case.name for case in prove.CASES if case.quick])
-
-
-@pytest.mark.slow  # minutes; `make prove` runs the same
-def test_all_cases_leave_no_alarm_that_is_not_listed(tmp_path: Path) -> None:
-    need_frama_c()
-    done, written = run_prove(tmp_path)
-    check(done, written, [case.name for case in prove.CASES])
 
 
 def test_an_alarm_that_is_not_listed_is_found() -> None:

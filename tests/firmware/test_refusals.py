@@ -13,7 +13,7 @@ from twinedge.runtime import reference
 PACK_TESTS = Path(__file__).parents[1] / "pack"
 reasons = runpy.run_path(str(PACK_TESTS / "test_reasons.py"))
 mutate = runpy.run_path(str(PACK_TESTS / "test_damage.py"))["mutate"]
-MUTATIONS = 4 * int(os.environ.get("TWIN_TEST_QUERIES", "1000"))
+MUTATIONS = 4 * int(os.environ.get("TWIN_TEST_QUERIES", "400"))
 HEADER_FAULTS = reasons["test_header_fields"].pytestmark[0].args[1]
 
 
@@ -60,44 +60,27 @@ def test_every_truncation_is_refused_alike(data, same):
         assert same(data[:length]) == "truncated"
 
 
-@pytest.mark.parametrize("more", [b"\0", bytes(16), b"TWIN" * 100], ids=["1", "16", "400"])
-def test_bytes_behind_the_end_are_refused_alike(data, same, more):
-    assert same(data + more) == "length"
-
-
-@pytest.mark.parametrize("size", [40, 8])
-def test_a_stated_length_that_cannot_be(data, same, size):
+def test_lengths_and_numbers_of_sections_that_cannot_be(packs, data, same):
     put = reasons["put"]
-    assert same(put(data, "I", 8, size)) == "length"
+    for more in (b"\0", bytes(16), b"TWIN" * 100):
+        assert same(data + more) == "length"
+    for size in (40, 8):
+        assert same(put(data, "I", 8, size)) == "length"
     cut = data[:-8]
     assert same(put(cut, "I", 8, len(cut))) == "length"
-
-
-@pytest.mark.parametrize("count", [0, 33, 65535])
-def test_numbers_of_sections(packs, data, same, count):
-    assert same(packs.repair(reasons["put"](data, "H", 6, count))) == "header"
-
-
-def test_a_table_that_leaves_the_file(packs, data, same):
-    put = reasons["put"]
+    for count in (0, 33, 65535):
+        assert same(packs.repair(put(data, "H", 6, count))) == "header"
+    # A table that leaves the file.
     assert same(packs.repair(put(put(data[:64], "I", 8, 64), "H", 6, 2))) == "header"
 
 
-@pytest.mark.parametrize(("code", "at", "values"), HEADER_FAULTS, ids=str)
-def test_header_fields(packs, data, same, code, at, values):
-    assert same(packs.repair(reasons["put"](data, code, at, *values))) == "header"
-
-
-@pytest.mark.parametrize(
-    "fault", reasons["ENTRY_FAULTS"].values(), ids=list(reasons["ENTRY_FAULTS"])
-)
-def test_section_entries(packs, data, same, fault):
-    assert same(packs.repair(fault(data))) == "section"
-
-
-@pytest.mark.parametrize("kind", [0, 10, 31, 32, 32767, 32768, 65535])
-def test_an_unknown_optional_section_is_skipped(packs, data, same, kind):
-    assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
+def test_header_fields_and_section_entries(packs, data, same):
+    for code, at, values in HEADER_FAULTS:
+        assert same(packs.repair(reasons["put"](data, code, at, *values))) == "header"
+    for fault in reasons["ENTRY_FAULTS"].values():
+        assert same(packs.repair(fault(data))) == "section"
+    for kind in (0, 10, 31, 32, 32767, 32768, 65535):  # one that is unknown and optional is skipped
+        assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
 
 
 # Settings under which the pack of these faults is supported; the last are those of an Uno.
@@ -113,10 +96,8 @@ CONFIGURATIONS = {
 
 @pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
 def test_all_configurations_refuse_the_same(packs, data, native, tmp_path, settings):
-    path = native.compile_c(
-        *(tmp_path / "libtwin.so", "-O1", "-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1"),
-        *settings,
-    )
+    options = ("-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1", *settings)
+    path = native.compile_c(tmp_path / "libtwin.so", *options, sources=native.PORTABLE)
     library, put = native.load(path), reasons["put"]
     wrong = [fault(data) for fault in reasons["ENTRY_FAULTS"].values()]
     wrong += [put(data, code, at, *values) for code, at, values in HEADER_FAULTS]
@@ -128,14 +109,11 @@ def test_all_configurations_refuse_the_same(packs, data, native, tmp_path, setti
         assert native.Native(library, content).status == expected(content), number
 
 
-@pytest.mark.parametrize(
-    ("code", "place", "values"),
-    [fault[1:] for fault in reasons["CONTENT_FAULTS"].values()],
-    ids=list(reasons["CONTENT_FAULTS"]),
-)
-def test_contents(packs, data, same, code, place, values):
-    values = values if isinstance(values, tuple) else (values,)
-    same(packs.repair(reasons["put"](data, code, place(data), *values)))
+def test_contents(packs, data, same):
+    for name, (_, code, place, values) in reasons["CONTENT_FAULTS"].items():
+        values = values if isinstance(values, tuple) else (values,)
+        found = same(packs.repair(reasons["put"](data, code, place(data), *values)))
+        assert (found == "ok") == ("metadata" in name), name  # which C does not read
 
 
 def test_the_last_sum_that_fits_passes(packs, data, same):
@@ -216,13 +194,10 @@ def test_random_bytes_behind_a_good_header(packs, same):
         assert same(packs.repair(data)) != "ok"
 
 
-@pytest.mark.parametrize("start", [1, 2, 3])
-def test_a_pack_at_an_odd_address_is_refused(data, open_pack, start):
-    assert open_pack(data, start=start).status == "alignment"
-
-
-@pytest.mark.parametrize("start", [4, 8, 12])
-def test_a_multiple_of_four_is_enough(data, open_pack, start):
+def test_only_a_multiple_of_four_is_an_address_for_a_pack(data, open_pack):
     q = np.ones((1, 2), np.int16)
-    shifted = open_pack(data, start=start)
-    assert shifted.predict_raw(q)[-1].tolist() == open_pack(data).predict_raw(q)[-1].tolist()
+    for start in (1, 2, 3):
+        assert open_pack(data, start=start).status == "alignment"
+    for start in (4, 8, 12):
+        shifted = open_pack(data, start=start)
+        assert shifted.predict_raw(q)[-1].tolist() == open_pack(data).predict_raw(q)[-1].tolist()

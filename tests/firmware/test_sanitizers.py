@@ -35,8 +35,8 @@ def test_the_tests_pass_under_address_and_undefined_behaviour_sanitizers(native)
     assert " passed" in done.stdout
 
 
-def test_replay_with_memory_that_ends_where_it_should(short_replay):
-    wrong, _ = short_replay.mismatches(short_replay.build(*CHECKED, compiler="clang"))
+def test_replay_with_memory_that_ends_where_it_should(native, short_replay):
+    wrong, _ = short_replay.mismatches(short_replay.build(*native.SANITIZED))
     assert wrong == 0
 
 

@@ -286,27 +286,6 @@ def test_reading_goes_on_where_it_failed(device):
     assert_predicts_alone(made)
 
 
-@pytest.mark.parametrize("name", ["learn", "keep", "before"])
-def test_a_power_cut_leaves_the_points_of_before_or_of_after(device, flash, name):
-    for seed in range(14):
-        made = device(most=6, slots=10)
-        fill(made, 4, times=[1, 2, 3, 4])
-        before = made.points()
-        assert made.open() == "ok"
-        made.memory.random += seed
-        made.memory.cut = made.memory.changes + seed % 7
-        if name == "learn":
-            status = made.learn([1, 2], 3.0)
-        else:
-            status = made.keep_latest(2) if name == "keep" else made.forget_before(3)
-        after = made.points()
-        assert status in ("ok", "storage")
-        made.memory.dead, made.memory.cut = 0, flash.NEVER
-        assert made.open() == "ok"
-        assert made.points() == after or (status == "storage" and len(made.points()) != len(before))
-        assert set(made.points()) <= set(before) or name == "learn"
-
-
 def test_a_store_with_more_points_than_there_is_room_for_still_works(device, tiny):
     made = device(most=6)
     points = fill(made, 6)

@@ -1,7 +1,7 @@
 """Emulators that fail: each is reported in one line, and none hangs a run."""
 
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def emulated(tmp_path):
     return make
 
 
-class Shop:
+class Prepared:
     """A builder with a ready image."""
 
     def __init__(self, board, image):
@@ -58,23 +58,12 @@ class Shop:
 
 def counted(board, image, seconds=20):
     """Return or raise the result of counting; fail if it hangs."""
-    came = []
-
-    def count():
-        try:
-            came.append(count_query(Shop(board, image), b"", np.zeros((1, 2)), seconds))
-        except BaseException as error:
-            came.append(error)
-
-    thread = threading.Thread(target=count, daemon=True)
-    thread.start()
-    thread.join(30)
-    if not came:
+    query = np.zeros((1, 2))
+    result = ThreadPoolExecutor(1).submit(count_query, Prepared(board, image), b"", query, seconds)
+    if not wait([result], 30).done:
         (image.path.parent / "executed").write_bytes(b"")  # lets the reader go, and the thread
         pytest.fail("the run hangs")
-    if isinstance(came[0], BaseException):
-        raise came[0]
-    return came[0]
+    return result.result()
 
 
 def test_instructions_are_counted_from_the_log(emulated):
