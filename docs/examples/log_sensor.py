@@ -28,15 +28,15 @@ LOOSE = 1e6  # what an input without a wire reads
 
 def readings(ranges: list[tuple[float, float]]) -> Iterator[list[float]]:
     """One value of each feature, in the units of the training data, for ever."""
-    place = [random.uniform(low, high) for low, high in ranges]
+    values = [random.uniform(low, high) for low, high in ranges]
     while True:
         steps = [random.gauss(0, (high - low) / 50) for low, high in ranges]
-        place = [
+        values = [
             min(max(value + step, low), high)
-            for value, step, (low, high) in zip(place, steps, ranges, strict=True)
+            for value, step, (low, high) in zip(values, steps, ranges, strict=True)
         ]
         loose = random.randrange(len(ranges)) if random.random() < 0.05 else None
-        yield [LOOSE if number == loose else value for number, value in enumerate(place)]
+        yield [LOOSE if number == loose else value for number, value in enumerate(values)]
 
 
 def main() -> None:
@@ -59,9 +59,9 @@ def main() -> None:
             names = [*device.feature_names, device.target_name]
             writer.writerow(["time", *names, *trust, "outside"])
         for number, x in enumerate(readings(ranges), start=1):
-            said = device.predict_all([x])
-            numbers = [f"{getattr(said, name)[0]:.7g}" for name in ("mean", *trust)]
-            far = "|".join(compress(device.feature_names, said.outside[0]))
+            found = device.predict_all([x])
+            numbers = [f"{getattr(found, name)[0]:.7g}" for name in ("mean", *trust)]
+            far = "|".join(compress(device.feature_names, found.outside[0]))
             now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
             writer.writerow([now, *x, *numbers, far])
             log.flush()  # for those who follow the file, and in case this program is killed

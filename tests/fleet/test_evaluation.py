@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from twinedge.fleet import evaluation
 from twinedge.fleet.evaluation import evaluate_fleet
 from twinedge.fleet.stores import find_stores
+from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.loading import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -144,6 +146,11 @@ def test_nothing_to_read_is_one_line(stores, fleet_pack, complaint, tmp_path):
     assert "is empty" in complaint(evaluate_fleet, [stores / "empty.store"], fleet_pack)
     both = [stores / "empty.store", stores / "readme.txt"]
     assert "none of 2 files has points" in complaint(evaluate_fleet, both, fleet_pack)
+    # Targets beyond the range of a pack.
+    narrow = replace(read_pack(fleet_pack.read_bytes()), y_gain=np.float32(1e-12))
+    (tmp_path / "narrow.twin").write_bytes(write_pack(narrow))
+    message = complaint(evaluate_fleet, [stores / "off.store"], tmp_path / "narrow.twin")
+    assert "off.store has no points that the pack can use" in message
 
 
 @contextmanager

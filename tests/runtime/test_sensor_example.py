@@ -5,19 +5,14 @@ import csv
 import random
 import runpy
 import sys
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from twinedge.pack import Domain, read_pack, write_pack
-from twinedge.pack.layout import NO_FILL
-from twinedge.runtime import reference
 from twinedge.runtime.loading import load
 
-PACKS = Path(__file__).parents[1] / "pack" / "random_packs.py"
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SCRIPT = EXAMPLES / "log_sensor.py"
 
@@ -54,14 +49,7 @@ def test_every_reading_is_logged_with_its_prediction(exported, log, tmp_path, na
 
 
 def test_of_a_calibrated_model_low_and_high_are_logged(exported, log, tmp_path):
-    pack = read_pack((exported["tiny"] / "model.twin").read_bytes())
-    drawn = runpy.run_path(str(PACKS))["with_intervals"](np.random.default_rng(0), pack)
-    edges = [[one["min"], one["max"]] for one in pack.metadata["features"]]
-    least, most = reference.quantise(pack, np.transpose(edges))
-    domain = Domain(least, most, np.full(3, NO_FILL, np.int16))
-    intervals = replace(drawn.intervals, quantiles={500: 40000, 900: 100000})
-    model, path = tmp_path / "model.twin", tmp_path / "log.csv"
-    model.write_bytes(write_pack(replace(drawn, intervals=intervals, domain=domain)))
+    model, path = exported["calibrated"] / "model.twin", tmp_path / "log.csv"
     log(model, path, "--every", "0", "--count", "200")
     header, *rows = list(csv.reader(path.open()))
     assert header == ["time", "angle", "offset", "idle", "level", "low", "high", "outside"]

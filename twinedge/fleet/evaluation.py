@@ -160,7 +160,7 @@ def evaluate_fleet(
         progress.stage("estimating what retraining would bring")
         gain = estimate_gain(content, FleetPoints.joined([one.points for one in batches]))
     names = Counter(one["device"] for one in devices)
-    for one in devices:
+    for one in devices:  # the same name in two folders: the file distinguishes them
         if names[one["device"]] > 1:
             one["device"] = one["file"]
     return Fleet(content, sorted(devices, key=_by_severity), unused, gain)

@@ -160,7 +160,7 @@ def evaluate_batch(task: Task) -> Batch:
         start = rows.stop
         at_points = Evaluated(*(column[rows] for column in at_all))
         if not at_points.able.any():
-            why = "the pack can use none of its points"
+            why = "has no points that the pack can use"
             unused.append({"file": shown(summary.path), "why": why})
             continue
         errors = point_errors(pack, at_points)
