@@ -15,8 +15,8 @@
 NEON_TARGET
 
 /* The query's share in the first layer: A q + bias, then B q + bias. */
-static void neon_share_of_query(const twini_prepared_twin *twin, const int16_t *query,
-                                int32_t *share) {
+static inline void neon_share_of_query(const twini_prepared_twin *twin, const int16_t *query,
+                                       int32_t *share) {
     uint32_t n = twini_padded(twin->layer[0].outputs), features = twin->features, o, i, second;
     const int16_t *weights = twin->first;
     for (second = 0; second < 2; second++, weights += features * (size_t)n)
@@ -29,8 +29,8 @@ static void neon_share_of_query(const twini_prepared_twin *twin, const int16_t *
 }
 
 /* The share of eight anchors. */
-static void neon_shares_of_anchors(const twini_prepared_twin *twin,
-                                   const int16_t *features_by_eight, int32_t *share) {
+static inline void neon_shares_of_anchors(const twini_prepared_twin *twin,
+                                          const int16_t *features_by_eight, int32_t *share) {
     uint32_t n = twini_padded(twin->layer[0].outputs), features = twin->features, o, i, second;
     int32_t *most = share + 2 * TWIN_EIGHT * n;
     for (second = 0; second < 2; second++) {
@@ -78,8 +78,8 @@ typedef struct neon_prepared_work {
 
 /* Lay out the working memory of a model with layers up to `widest` wide, and at most `left`
  * bytes of remaining weights, 0 with silu; returns its size. */
-static uint32_t neon_lay_out(neon_prepared_work *mine, unsigned widest, uint32_t left,
-                             uintptr_t at) {
+static inline uint32_t neon_lay_out(neon_prepared_work *mine, unsigned widest, uint32_t left,
+                                    uintptr_t at) {
     uintptr_t start = at, width = twini_padded(widest);
     mine->in = (uint8_t *)at;
     mine->sum = (int32_t *)(at += 16 * width);
