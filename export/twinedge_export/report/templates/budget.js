@@ -252,13 +252,12 @@ const Budget = (facts) => {
       else if (flash > board.free_flash) return `flash ${flash} of ${board.free_flash} bytes`;
       return ram > board.free_ram ? `RAM ${ram} of ${board.free_ram} bytes` : null;
     }
-    const room = Math.max(0, Math.min(
-      board.free_flash - build.flash_bytes,
-      board.pack_in_ram ? board.free_ram - ramBytes(build, model) : Infinity,
-    ));
-    const networks = board.free_flash === null
-      ? null
-      : largest((members) => annBytes(model, members) <= room, room);
+    function networks(one) {
+      if (board.free_flash === null) return null;
+      const ram = board.pack_in_ram ? board.free_ram - ramBytes(build, one) : Infinity;
+      const room = Math.max(0, Math.min(board.free_flash - build.flash_bytes, ram));
+      return largest((members) => annBytes(one, members) <= room, room);
+    }
     function fitting(verdict, one) {
       const time = milliseconds(one, board, build);
       const slow = verdict === verdicts.fits && time && Math.max(...time) > facts.slow_milliseconds;
@@ -267,7 +266,7 @@ const Budget = (facts) => {
         flash_bytes: flashBytes(one),
         ram_bytes: allRam(one),
         milliseconds_estimated: time,
-        ann_members: networks,
+        ann_members: networks(one),
       });
     }
 
@@ -280,7 +279,7 @@ const Budget = (facts) => {
     let why = excess(least);
     if (anchorsOf(least) < anchorsOf(model))
       why += " even with one anchor" + (twins > 1 ? " for each twin" : "");
-    return answer(verdicts.not, { why, ann_members: networks });
+    return answer(verdicts.not, { why, ann_members: networks(model) });
   }
 
   // -- summary ----------------------------------------------------------------------------------
