@@ -420,6 +420,16 @@ class Method:
     needs_model: bool = False
     needs_validation: bool = False
 
+    @property
+    def asks(self) -> bool:
+        """Deprecated, goes with 0.3: ``needs_model``."""
+        return self.needs_model
+
+    @property
+    def looks(self) -> bool:
+        """Deprecated, goes with 0.3: ``needs_validation``."""
+        return self.needs_validation
+
 
 def _alone(pick: Pick) -> Choose:
     """Make a method of one that looks only at the training points."""
