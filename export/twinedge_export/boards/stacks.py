@@ -136,6 +136,6 @@ def _frames(compiler: str, names: tuple[str, ...], folder: Path) -> dict[str, in
         for place, size, kind in (line.split("\t") for line in lines):
             if kind != "static":
                 raise InputError(f"{place}: the compiler cannot bound the stack of this function")
-            function = place.rpartition(":")[2].partition("_v")[0]  # without the settings
+            function = re.sub(r"_v\d+_\d+_block.*", "", place.rpartition(":")[2])  # settings
             found[function] = int(size)
     return found
