@@ -143,8 +143,8 @@ INLINE int32_t x86_line_at(twin_flash curve, unsigned k) {
 }
 
 /* The share of eight anchors in the first layer of a prepared model. */
-static void x86_anchors(const twini_prepared_twin *twin, const int16_t *features_by_eight,
-                        int32_t *share) {
+static inline void x86_anchors(const twini_prepared_twin *twin, const int16_t *features_by_eight,
+                               int32_t *share) {
     uint32_t n = twini_padded(twin->layer[0].outputs), features = twin->features, o, i, second, r;
     int32_t *most = share + 2 * TWIN_EIGHT * n;
     for (second = 0; second < 2; second++) {
