@@ -13,7 +13,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "firmware_ref" / "src"
-SUBJECTS = ("bits", "refusals", "api", "misuse", "intervals", "kernels", "watch", "store")
+SUBJECTS = (
+    *("bits", "refusals", "api", "misuse", "intervals", "kernels", "watch", "store"),
+    "journal",
+)
 LIMIT = 98.0  # per cent of lines, and of branches
 # Compiled everywhere, run by processors that can; elsewhere the tests run them in emulators.
 RARE = {"kernels/kernel_neon_i8mm.c": "i8mm"}

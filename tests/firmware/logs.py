@@ -49,7 +49,10 @@ def load(native, flash, folder, code=None):
     (folder / "twin_journal.c").write_text(code)
     (folder / "twin_words.h").write_text(words[:begin] + '#include "quick_crc.h"\n' + words[end:])
     options = ("-O2", "-fPIC", "-shared", f"-I{flash.HERE}", *native.EXTRA_OPTIONS)
-    sources = [folder / "twin_journal.c", *flash.SOURCES, flash.HERE / "journal_cuts.c"]
+    file = folder / "twin_journal.c"
+    if native.EXTRA_OPTIONS:  # which count what is reached of the file itself
+        file = source / "twin_journal.c"
+    sources = [file, *flash.SOURCES, flash.HERE / "journal_cuts.c"]
     path = native.compile_c(folder / "journal.so", *options, sources=sources)
     return native.load(path, flash.SIGNATURES, SIGNATURES)
 

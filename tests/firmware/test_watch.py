@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from twinedge.pack import Intervals, write_pack
@@ -616,7 +616,36 @@ def replace_intervals(pack):
     return replace(pack, twins=twins, intervals=None)
 
 
-# ---- misuse; the fuzzers have numbers of all kinds in saved watches and in packs
+# ---- misuse
+
+
+numbers_of_32_bits = st.integers(0, 2**32 - 1) | st.integers(0, 1200)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(numbers_of_32_bits, min_size=11, max_size=11),
+    st.lists(numbers_of_32_bits, min_size=15, max_size=15),
+)
+@example([0, 0, 2**32 - 1, *(900, 7) * 4], [900] + [0] * 14)
+@example([0, 0, 0, *(900, 9, 800, 8, 700, 7, 1000, 6)], [1000] + [0] * 14)
+def test_no_numbers_in_intervals_or_saved_bytes_do_harm(
+    native, library, packs, plain, numbers, saved
+):
+    # The reader checks only the length of the section; forged bytes have a valid checksum.
+    intervals = replace(plain.intervals, quantiles={500: 1, 600: 2, 700: 3, 900: 4})
+    data = bytearray(write_pack(replace(plain, intervals=intervals)))
+    entry = next(at for at in range(48, 48 + 12 * data[6], 12) if data[at] == 7)
+    at = int.from_bytes(data[entry + 4 : entry + 8], "little")
+    data[at + 16 : at + 28] = struct.pack("<3I", *numbers[:3])
+    data[at + 32 : at + 64] = struct.pack("<8I", *numbers[3:])
+    watched = Watched(native, library, packs.repair(data))
+    status = watched.begin(next((one for one in numbers[3::2] if one < 65536), 900))
+    live(watched, np.random.default_rng(0), "heavy-tailed", 200, offset=1)
+    forged = b"TWW\x01" + struct.pack("<16I", watched.watch.pack, *saved)
+    forged += struct.pack("<I", zlib.crc32(forged) ^ 0xFFFFFFFF)
+    assert watched.restore(forged) == (status if saved[0] <= 999 else "level")
+    live(watched, np.random.default_rng(1), "heavy-tailed", 200, offset=1)
 
 
 def assert_does_nothing(watched, native):
