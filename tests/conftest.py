@@ -34,11 +34,13 @@ settings.load_profile("twinedge")
 
 # Files that take a minute go first, so that no process is left with one at the end.
 LONGEST = (
+    "test_wheel.py",
+    "test_extras.py",
+    "test_dist.py",
     "test_kernels.py",
-    "test_sanitizers.py",
+    "test_c_project.py",
     "test_fuzz.py",
-    "test_lint.py",
-    "test_resume.py",
+    "test_emulators.py",
 )
 
 
