@@ -11,16 +11,15 @@ and lines from other machines can be added.
     python benchmarks/accuracy.py --splits 0                # from existing cells
 """
 
-import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from intervals import measure
-from machine import describe, machine
-from record import read_cells
+from machine import machine
+from record import command_line, publish, read_cells
+from reproduction.paper_tables import ORDER, TABLES, printed
 from rivals import RUNS, rows_of
 from trained import TRAINING, fit_or_load
 from workers import write_cells
@@ -29,27 +28,10 @@ from twinedge import data
 from twinedge.data.splitting import SPLITS
 
 # Test RMSE in the paper: one twin network with all anchors, and the best of its neural methods.
-PAPER_TWIN = {
-    "bc": 0.8140,
-    "bh": 3.2897,
-    "cs": 4.5385,
-    "ee": 0.7071,
-    "rcl": 0.0155,
-    "tf": 0.0053,
-    "wn": 0.6985,
-    "wsb": 0.0239,
-    "yh": 0.5798,
-}
+NEURAL = ("ann_ensemble", "tnnr_ensemble", "knn_tnnr")
+PAPER_TWIN = {name: printed("tnnr_ensemble", 1, name)[0] for name in ORDER}
 PAPER_BEST = {
-    "bc": 0.7438,
-    "bh": 3.2232,
-    "cs": 4.2791,
-    "ee": 0.6468,
-    "rcl": 0.0130,
-    "tf": 0.0021,
-    "wn": 0.6487,
-    "wsb": 0.0224,
-    "yh": 0.5009,
+    name: min(mean for table in NEURAL for mean, _ in TABLES[table][name]) for name in ORDER
 }
 RESULTS = Path(__file__).parent / "results" / "accuracy.json"
 SHAPES = ("4x56-56", "1x128-128")
@@ -153,17 +135,12 @@ def compare(cells: Cells, effort: str, first: str, second: str) -> list[str]:
 
 def main() -> None:
     """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS, Path("runs/accuracy"))
     parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
     parser.add_argument("--datasets", default=",".join(data.names()))
     parser.add_argument("--shapes", default=",".join(SHAPES), help="twins x hidden widths")
     parser.add_argument("--effort", default="normal")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
-    parser.add_argument("--cells", type=Path, default=Path("runs/accuracy"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     known = current_cells(options.results, options.cells)
@@ -173,11 +150,9 @@ def main() -> None:
         for split in range(options.splits)
         for name in options.datasets.split(",")
     )
-    jobs = [job for job in wanted if job.key not in known]
-    write_cells(options.cells, compute, jobs, options.jobs)
+    write_cells(options, compute, [job for job in wanted if job.key not in known])
     cells = current_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
-    keep(options.results, cells, summary)
     print(
         f"{'set':5}{'shape':12}{'splits':>7}{'test RMSE':>12}{'s.e.':>10}"
         f"{'paper twin':>12}{'paper best':>12}{'pack':>10}{'interval':>10}{'taught':>8}"
@@ -195,19 +170,7 @@ def main() -> None:
         print(f"\n{second} less {shapes[0]}, split by split")
         print(f"{'set':5}{'splits':>7}{'test RMSE':>12}{'standard errors':>18}")
         print("\n".join(compare(cells, options.effort, shapes[0], second)))
-    print(json.dumps({"summary": summary}))
-
-
-def keep(path: Path, cells: Cells, summary: list[dict[str, Any]]) -> None:
-    """Write the result file, whole or not at all: one line per cell."""
-    head = json.dumps({"machine": describe("tensorflow", "scikit-learn", "numpy")})[1:-1]
-    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in cells.items())
-    beside = path.with_suffix(".partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_text(
-        f'{{{head},\n"summary": {json.dumps(summary, indent=1)},\n"cells": {{\n{lines}\n}}}}\n'
-    )
-    beside.replace(path)
+    publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=summary, cells=cells)
 
 
 if __name__ == "__main__":

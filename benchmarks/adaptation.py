@@ -24,7 +24,6 @@ can be stopped and resumed at any time; packs from other machines can be added.
     python benchmarks/adaptation.py --divisions 2 --datasets yh --retrain 0
 """
 
-import argparse
 import json
 import shutil
 from dataclasses import replace
@@ -32,7 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from record import publish
+from record import command_line, publish
 
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data, export, load, scoring
 from twinedge.pack import write_pack
@@ -246,14 +245,11 @@ def summarise(cells):
 
 def main():
     """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--divisions", type=int, default=20, help="seeds 0 to N - 1 (default 20)")
     parser.add_argument("--datasets", default=",".join(LEADING))
     parser.add_argument("--retrain", type=int, default=5, help="divisions to train again in")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where trained packs are kept")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     cells = {}
     for division in range(options.divisions):

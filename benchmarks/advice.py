@@ -12,7 +12,6 @@ after 2,000 steps, and the best of the models that it called better.
     python benchmarks/advice.py --splits 0                # from existing cells
 """
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from machine import processor
-from record import publish, read_cells
+from record import command_line, publish, read_cells
 from rivals_rows import LONG, Rows, rows_of
 from workers import write_cells
 
@@ -175,15 +174,10 @@ def summarise(cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS / "advice.json", Path("runs/advice"))
     parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
     parser.add_argument("--tables", default=",".join([*data.names(), *LONG]))
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--files", type=Path, default=Path("runs/tables"), help="of long tables")
-    parser.add_argument("--cells", type=Path, default=Path("runs/advice"))
-    parser.add_argument("--results", type=Path, default=RESULTS / "advice.json")
     options = parser.parse_args()
 
     known = read_cells(options.results, options.cells)
@@ -197,9 +191,7 @@ def main() -> None:
         for job in wanted
         if job.table not in LONG and job.split < BEFORE_SPLITS
     ]
-    write_cells(
-        options.cells, compute, [job for job in wanted if job.key not in known], options.jobs
-    )
+    write_cells(options, compute, [job for job in wanted if job.key not in known])
     cells = read_cells(options.results, options.cells)
     summary = summarise(cells)
     print(f"later splits: from {TUNING_SPLITS} on; the limits were chosen on those before")

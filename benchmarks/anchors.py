@@ -11,14 +11,13 @@ split in random halves, the rule decides on one half, and the other is scored.
     python benchmarks/anchors.py --runs runs/nine --splits 4
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from record import publish
+from record import command_line, publish
 from trained import load_or_train
 
 from twinedge import TwinRegressor, data
@@ -115,13 +114,10 @@ def _line(what: str, k: int, errors: list[Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--runs", type=Path, default=Path("runs/nine"))
     parser.add_argument("--datasets", default=",".join(data.names()))
     parser.add_argument("--splits", type=int, default=4, help="of each set (default 4)")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     cells: dict[int, list[dict[str, Any]]] = {k: [] for k in COUNTS}

@@ -11,8 +11,6 @@ stopped and resumed at any time.
     python benchmarks/choices.py --no-compute     # from existing cells
 """
 
-import argparse
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from accuracy import RESULTS as ACCURACY
 from accuracy import current_cells
-from record import lines_of, publish
+from record import command_line, publish, read_cells
 from rivals_rows import DEFAULT, MEMBERS, rows_of
 from trained import TRAINING
 from workers import write_cells
@@ -77,10 +75,10 @@ def all_jobs() -> list[Job]:
 
 def known_cells(results: Path, folder: Path) -> Errors:
     """Read the cells of the result file, and of all files of lines in a folder."""
-    found: Errors = json.loads(results.read_text())["cells"] if results.exists() else {}
-    found.update((key, cell["rmse_test"]) for key, cell in lines_of(folder))
-    wanted = {job.key for job in all_jobs()}
-    return {key: found[key] for key in sorted(found) if key in wanted}
+    found, wanted = read_cells(results, folder), {job.key for job in all_jobs()}
+    errors = {key: found[key] for key in found if key in wanted}
+    # In the result file a cell is its error alone.
+    return {key: one["rmse_test"] if isinstance(one, dict) else one for key, one in errors.items()}
 
 
 def summarise(cells: Errors, chosen: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -111,18 +109,13 @@ def summarise(cells: Errors, chosen: dict[str, dict[str, Any]]) -> list[dict[str
 
 def main() -> None:
     """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser = command_line(__doc__, RESULTS, Path("runs/choices"))
     parser.add_argument("--no-compute", action="store_true", help="use existing cells only")
-    parser.add_argument("--cells", type=Path, default=Path("runs/choices"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     known = known_cells(options.results, options.cells)
     jobs = [] if options.no_compute else [job for job in all_jobs() if job.key not in known]
-    write_cells(options.cells, compute, jobs, options.jobs)
+    write_cells(options, compute, jobs)
     cells = known_cells(options.results, options.cells)
     summary = summarise(cells, current_cells(ACCURACY, Path("runs/accuracy")))
     print(f"{'set':5}{'default':>12}{'ratio':>8}  best fixed setting")

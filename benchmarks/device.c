@@ -1,4 +1,4 @@
-/* Evaluates models converted by emlearn, for emlearn_board.py: models.h provides them, and
+/* Evaluates models converted by emlearn, for device.py: models.h provides them, and
  * MODELS is their number. One line per query: bits of the mean, and counts. */
 
 #include "board.h"

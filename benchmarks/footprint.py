@@ -12,7 +12,6 @@ start. Measured here, and on the userland of Raspberry Pi OS, 64 and 32 bits
     python benchmarks/footprint.py --here      # no Pi
 """
 
-import argparse
 import json
 import os
 import platform
@@ -23,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from record import publish
+from record import command_line, publish
 from trained import EXPORT, load_or_export
 
 HERE = Path(__file__).parent
@@ -85,12 +84,9 @@ def table(record: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Measure, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--export", type=Path, default=EXPORT)
     parser.add_argument("--here", action="store_true", help="leave the Pi's system out")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     export = load_or_export(options.export)

@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from machine import describe
-from record import publish
+from record import command_line, publish
 
 from twinedge.errors import InputError
 
@@ -280,9 +280,7 @@ def store(parts: list[dict[str, Any]], results: Path) -> int:
 
 def main() -> int:
     """Read the options, fuzz, publish; 1 if something was found."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--executions", type=int, default=10_000_000, help="default 10,000,000")
     parser.add_argument("--seconds", type=int, default=0, help="end earlier, after so many")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="in parallel")
@@ -291,7 +289,6 @@ def main() -> int:
     parser.add_argument("--coverage", action="store_true", help="count what is reached instead")
     parser.add_argument("--part", type=Path, help="write a part to this file, to merge it later")
     parser.add_argument("--merge", type=Path, nargs="+", help="add up these parts")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     if options.merge:
         try:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from machine import processor
-from record import publish, read_cells
+from record import command_line, publish, read_cells
 from trained import TRAINING
 from workers import write_cells
 
@@ -136,15 +136,10 @@ def summarise(cells: dict[str, dict[str, Any]], effort: str) -> list[dict[str, A
 
 def main() -> None:
     """Compute the missing cells, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS, Path("runs/group_coverage"))
     parser.add_argument("--datasets", default=",".join(SETS))
     parser.add_argument("--divisions", default=",".join(map(str, range(DIVISIONS))))
     parser.add_argument("--effort", default="normal", choices=("quick", "normal", "thorough"))
-    parser.add_argument("--jobs", type=int, default=1, help="cells computed at a time")
-    parser.add_argument("--cells", type=Path, default=Path("runs/group_coverage"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--compute", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     jobs = [
@@ -153,9 +148,8 @@ def main() -> None:
         for division in options.divisions.split(",")
     ]
     known = read_cells(options.results, options.cells)
-    todo = [job for job in jobs if job.key not in known]
-    if options.compute and todo:
-        write_cells(options.cells, compute, todo, options.jobs)
+    if options.compute:
+        write_cells(options, compute, [job for job in jobs if job.key not in known])
     cells = read_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
     print(f"{'set':5}{'divisions':>10}{'coverage':>10}{'pack':>8}{'validation':>12}{'rmse':>8}")
@@ -165,9 +159,13 @@ def main() -> None:
             f"{line['dataset']:5}{line['divisions']:10d}{line['coverage']:10.3f}"
             f"{parts[0]:8.3f}{parts[1]:12.3f}{parts[2]:8.3f}"
         )
-    packages = ("tensorflow", "scikit-learn", "numpy")
-    content = {"effort": options.effort, "summary": summary, "cells": cells}
-    publish(options.results, packages, **content)
+    publish(
+        options.results,
+        ("tensorflow", "scikit-learn", "numpy"),
+        effort=options.effort,
+        summary=summary,
+        cells=cells,
+    )
 
 
 if __name__ == "__main__":

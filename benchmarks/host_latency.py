@@ -22,7 +22,6 @@ another machine.
     python benchmarks/host_latency.py --make                     # only the files
 """
 
-import argparse
 import json
 import os
 import platform
@@ -34,7 +33,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from record import publish
+from record import command_line, publish
 
 from twinedge import scoring
 from twinedge.runtime.loading import load
@@ -290,14 +289,11 @@ def measure_program(folder: Path, rounds: int, found: dict[str, Any]) -> dict[st
 
 def main() -> None:
     """Train missing models, measure, and print one line of JSON last."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--rounds", type=int, default=500, help="of single queries (default 500)")
     parser.add_argument("--steps", type=int, default=8000, help="of training (default 8000)")
     parser.add_argument("--files", type=Path, default=FILES, help="where models are kept")
     parser.add_argument("--make", action="store_true", help="train only")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     for name in MODELS:

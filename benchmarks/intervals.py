@@ -17,14 +17,13 @@ any time; runs from other machines can be added.
     python benchmarks/intervals.py --splits 2 --datasets cs,yh --shapes 4x64-64
 """
 
-import argparse
 import json
 import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
-from machine import describe
+from record import command_line, write_record
 from rivals import RUNS, rows_of
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingRegressor
@@ -95,13 +94,13 @@ def measure(run: Run) -> dict[str, object]:
     }
 
 
-class Told(RegressorMixin, BaseEstimator):
+class Stored(RegressorMixin, BaseEstimator):
     """Maps row numbers to stored predictions, an estimator for MAPIE."""
 
     def __init__(self, answers: np.ndarray) -> None:
         self.answers = answers
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "Told":
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Stored":
         """Know already."""
         return self
 
@@ -144,9 +143,9 @@ def networks(folder: Path, name: str, split: int) -> dict[str, object]:
     scale = scale + np.median(scale[: len(validation[1])])
     numbers = np.arange(len(mean), dtype=float)[:, None]
     known, queries = np.split(numbers, [len(validation[1])])
-    score = ResidualNormalisedScore(residual_estimator=Told(scale), prefit=True)
+    score = ResidualNormalisedScore(residual_estimator=Stored(scale), prefit=True)
     wrapped = SplitConformalRegressor(
-        Told(mean), confidence_level=COVERAGE, conformity_score=score, prefit=True
+        Stored(mean), confidence_level=COVERAGE, conformity_score=score, prefit=True
     )
     _, ends = wrapped.conformalize(known, validation[1]).predict_interval(queries)
     return {"networks": score_intervals(ends[:, 0, 0], ends[:, 1, 0], test[1]), "width": width}
@@ -211,37 +210,28 @@ def summarise(cells: dict[str, dict], shape: str) -> dict[str, object]:
     return {"sets": lines, "geometric_mean": means}
 
 
-def keep(path: Path, record: dict, trained_on: str | None) -> dict[str, object]:
-    """Write the result file, whole or not at all; returns the summary in it."""
-    cells = record["cells"]
+def keep(path: Path, cells: dict[str, dict]) -> dict[str, object]:
+    """Write the result file with a summary of each shape; returns the record."""
     shapes = [one for one in dict.fromkeys(key.split("/")[0] for key in cells) if one != "rivals"]
-    record["machine"] = describe("tensorflow", "scikit-learn", "numpy", "mapie")
-    if trained_on:
-        record["trained_on"] = trained_on
-    record["summary"] = {shape: summarise(cells, shape) for shape in shapes}
-    beside = path.with_suffix(".partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_text(json.dumps(record, indent=1) + "\n")
-    beside.replace(path)
-    return record["summary"]
+    return write_record(
+        path,
+        ("tensorflow", "scikit-learn", "numpy", "mapie"),
+        summary={shape: summarise(cells, shape) for shape in shapes},
+        cells=cells,
+    )
 
 
 def main() -> None:
     """Fill in the missing cells, print the tables, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--splits", type=int, default=10, help="how many of the 25 (default 10)")
     parser.add_argument("--datasets", default=",".join(data.names()))
     parser.add_argument("--shapes", default="1x128-128,4x64-64", help="twins x hidden widths")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
-    parser.add_argument("--trained-on", help="name of the machine, if runs come from another one")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     warnings.simplefilter("ignore")
-    record = json.loads(options.results.read_text()) if options.results.exists() else {}
-    cells = record.setdefault("cells", {})
+    cells = json.loads(options.results.read_text())["cells"] if options.results.exists() else {}
     for name in options.datasets.split(","):
         for split in range(options.splits):
             for shape in (*options.shapes.split(","), "rivals"):
@@ -253,10 +243,10 @@ def main() -> None:
                 else:
                     cells[key] = measure(trained(options.runs, name, split, shape))
                 print(key, json.dumps(cells[key]), file=sys.stderr, flush=True)
-        keep(options.results, record, options.trained_on)
-    summary = keep(options.results, record, options.trained_on)
+        keep(options.results, cells)
+    record = keep(options.results, cells)
     head = f"{'set':5}{'splits':>7}{'coverage':>10}{'rank':>7}"
-    for shape, found in summary.items():
+    for shape, found in record["summary"].items():
         print(f"\n{shape}: interval score at 90 %, relative to rivals")
         print(head + "".join(f"{rival:>10}" for rival in RIVALS))
         for line in found["sets"]:
@@ -268,7 +258,7 @@ def main() -> None:
         means = found["geometric_mean"]
         parts = "".join(f"{means.get(f'to_{rival}', np.nan):10.3f}" for rival in RIVALS)
         print(f"{'mean':29}{parts}")
-    print(json.dumps({"machine": record["machine"], "summary": summary}))
+    print(json.dumps({"machine": record["machine"], "summary": record["summary"]}))
 
 
 if __name__ == "__main__":

@@ -38,8 +38,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import describe, processor
-from rivals_page import PAGE, RESULTS, Cells, read_cells, write_page, write_results
+from machine import processor
+from record import command_line, publish, read_cells
+from rivals_page import PAGE, RESULTS, Cells, summarise, write_page
 from rivals_rows import ANCHORS, LONG, MEMBERS, Points, Rows, hidden_of, room, rows_of
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
@@ -150,7 +151,7 @@ def nearest(rows: Rows, budget: int) -> Fitted:
                     error = rmse(averaged(*seen, y, k, by_distance), rows.validation[1])
                     choice = f"{how} {len(y)} rows, k {k}, p {power}, {name}"
                     choice += ", by distance" * by_distance
-                    predict = partial(ask, rounded, index, y, k, by_distance)
+                    predict = partial(predict_nearest, rounded, index, y, k, by_distance)
                     found.append((error, Fitted(predict, size, choice)))
     return min(found, key=lambda one: one[0])[1]
 
@@ -187,7 +188,7 @@ def averaged(
     return (weights * y[near[:, :k]]).sum(axis=1) / weights.sum(axis=1)
 
 
-def ask(
+def predict_nearest(
     rounded: Predictor,
     index: NearestNeighbors,
     y: np.ndarray,
@@ -348,14 +349,14 @@ def features_of(name: str, tables: Path) -> int:
 
 def known_cells(options: argparse.Namespace) -> Cells:
     """Read cells made by the current recipe, in the current bytes."""
-    made = partial(recipe, effort=options.effort)
 
-    def fair(key: str, cell: dict[str, Any]) -> bool:
-        _, size, name, _ = key.split("/")
-        return bool(cell["room"] == room(size, features_of(name, options.tables)))
+    def valid(key: str, cell: dict[str, Any]) -> bool:
+        rival, size, name, _ = key.split("/")
+        of_today = cell["recipe"] == recipe(rival, options.effort)
+        return of_today and cell["room"] == room(size, features_of(name, options.tables))
 
-    cells = read_cells(options.results, options.cells, made)
-    return {key: cell for key, cell in cells.items() if fair(key, cell)}
+    found = read_cells(options.results, options.cells)
+    return {key: cell for key, cell in found.items() if valid(key, cell)}
 
 
 def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
@@ -379,19 +380,14 @@ def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
 
 def main() -> None:
     """Fill in the missing cells, write result file and page, and print one line of JSON last."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS, Path("runs/rivals/cells"))
     parser.add_argument("--rivals", default=",".join(GROUPS), help="groups or names; none for none")
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--datasets", default=",".join((*data.names(), *LONG)))
     parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
     parser.add_argument("--effort", default="normal", help="of networks and twins")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--cells", type=Path, default=Path("runs/rivals/cells"))
     parser.add_argument("--runs", type=Path, default=RUNS, help="of twins")
     parser.add_argument("--tables", type=Path, default=Path("runs/tables"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=PAGE)
     parser.add_argument("--no-page", action="store_true", help="compute cells, and write no more")
     parser.add_argument("--device", action="store_true", help="count instructions on a Cortex-M4")
@@ -400,18 +396,20 @@ def main() -> None:
     if options.effort != "normal" and options.results == RESULTS and not options.no_page:
         parser.error("results of another effort need a --results and a --page of their own")
     jobs = jobs_of(options, known_cells(options))
-    name = write_cells(options.cells, compute, jobs, options.jobs)
+    name = write_cells(options, compute, jobs)
     if options.no_page:
         print(json.dumps({"cells": len(jobs), "file": name}))
         return
-    machine, device = describe("scikit-learn", "numpy"), None
+    old = json.loads(options.results.read_text()) if options.results.exists() else {}
+    device = old.get("device")
     if options.device:
-        from rivals_device import measure
+        from device import measure
 
         device = measure()
-    record = write_results(options.results, known_cells(options), machine, device)
-    write_page(options.page, record)
-    print(json.dumps({"machine": machine, "summary": record["summary"]}))
+    cells = known_cells(options)
+    content = {"device": device, "summary": summarise(cells), "cells": cells}
+    write_page(options.page, content)
+    publish(options.results, ("scikit-learn", "numpy"), **content)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,11 @@ zero is outside the 95 % interval of Student's t. (Splits of one table share row
 error is somewhat larger.)
 """
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from record import lines_of
 from rivals_rows import LONG
 from scipy.stats import t as student
 
@@ -35,16 +32,6 @@ SIZES = {"20": "The bytes of the default pack", "8": "8,192 bytes"}
 CONFIDENCE = 0.95
 
 Cells = dict[str, dict[str, Any]]
-
-
-def read_cells(results: Path, folder: Path, recipe: Callable[[str], str]) -> Cells:
-    """Cells of the result file, and of all files in a folder, one per line; the latest counts.
-
-    Cells not made by the current recipe of their rival are skipped.
-    """
-    found = list(json.loads(results.read_text())["cells"].items()) if results.exists() else []
-    found += lines_of(folder)
-    return {key: cell for key, cell in found if cell["recipe"] == recipe(key.split("/")[0])}
 
 
 def summarise(cells: Cells) -> dict[str, Any]:
@@ -116,23 +103,6 @@ def _all(tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
         for word in ("better", "alike", "worse")
     }
     return {"geometric_mean_ratio": float(np.exp(np.mean(ratios))), **counts}
-
-
-def write_results(
-    path: Path, cells: Cells, machine: dict[str, object], device: dict[str, Any] | None
-) -> dict[str, Any]:
-    """Write the result file atomically, one line per cell. Returns its content."""
-    if device is None and path.exists():
-        device = json.loads(path.read_text()).get("device")
-    order = {key: cells[key] for key in sorted(cells)}
-    record = {"machine": machine, "device": device, "summary": summarise(order), "cells": order}
-    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(cell)}" for key, cell in order.items())
-    parts = [f"{json.dumps(key)}: {json.dumps(record[key])}" for key in record if key != "cells"]
-    beside = path.with_suffix(".partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_text("{" + ",\n".join([*parts, f'"cells": {{\n{lines}\n}}']) + "}\n")
-    beside.replace(path)
-    return record
 
 
 def write_page(path: Path, record: dict[str, Any]) -> None:

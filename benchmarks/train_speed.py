@@ -11,8 +11,6 @@ times as fast on split 0 and 39 times on split 1), so by default the comparison 
     python benchmarks/train_speed.py --dataset yh --first 0 --splits 1
 """
 
-import argparse
-import json
 import math
 import os
 import sys
@@ -22,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from machine import describe
+from record import command_line, publish
 from reproduction.published import (
     EPOCHS,
     HIDDEN,
@@ -166,14 +164,11 @@ def compare(name: str, split: int, seed: int) -> dict[str, object]:
 
 def main() -> None:
     """Compare split by split, print the table, and last one line of JSON."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--dataset", default="cs", choices=data.names())
     parser.add_argument("--first", type=int, default=2, help="split to begin with (default 2)")
     parser.add_argument("--splits", type=int, default=3, help="how many of the 25 (default 3)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
@@ -193,21 +188,17 @@ def main() -> None:
     print(f"{'all':8}{total['paper']:10.1f}{'':18}{total['ours']:10.1f}   ratio {ratio or '-'}")
     if not reached:
         print("Note: ours did not match the recipe everywhere, so there is no ratio")
-    result = {
-        "dataset": options.dataset,
-        "seed": options.seed,
-        "splits": found,
-        "paper_seconds": round(total["paper"], 2),
-        "ours_seconds": round(total["ours"], 2),
-        "ratio": ratio,
-        "load_at_start": load,
-        "machine": describe("tensorflow", "keras", "scikit-learn", "numpy"),
-    }
-    beside = options.results.with_suffix(".partial")
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_text(json.dumps(result, indent=1) + "\n")
-    beside.replace(options.results)
-    print(json.dumps(result))
+    publish(
+        options.results,
+        ("tensorflow", "keras", "scikit-learn", "numpy"),
+        dataset=options.dataset,
+        seed=options.seed,
+        splits=found,
+        paper_seconds=round(total["paper"], 2),
+        ours_seconds=round(total["ours"], 2),
+        ratio=ratio,
+        load_at_start=load,
+    )
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ import json
 import multiprocessing
 import os
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 from twinedge.progress import Lines
@@ -16,17 +16,18 @@ ONE_CORE = dict.fromkeys(_COUNTS, "1")
 
 
 def write_cells(
-    folder: Path, compute: Callable[[Any], dict[str, Any]], jobs: list[Any], workers: int
+    options: Namespace, compute: Callable[[Any], dict[str, Any]], jobs: list[Any]
 ) -> str:
-    """Compute cells, and write each as a line of a new file in a folder. Returns the file's name.
+    """Compute cells in ``options.jobs`` processes; returns the name of their file.
 
-    Lines are written as cells finish, so a run can be stopped at any time.
+    It is a new one in the folder ``options.cells``, and has a line for each cell, written as soon
+    as that is finished: a run can be stopped at any time.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     progress = Lines()
-    with (folder / name).open("a") as file:
-        for done, cell in enumerate(spread(compute, jobs, workers), 1):
+    with (options.cells / name).open("a") as file:
+        for done, cell in enumerate(spread(compute, jobs, options.jobs), 1):
             line = json.dumps(cell)
             print(line, file=file, flush=True)
             progress.at(line, done, len(jobs))

@@ -41,7 +41,6 @@ _BENCHMARKS = Path(__file__).parents[1]
 RESULTS = _BENCHMARKS / "results" / "reproduction"
 PAGE = _BENCHMARKS.parent / "docs" / "reproduction.md"
 CURVES = "curves.md"
-HERE_ALREADY = {"memory": "memory.svg"}  # figures that another page has
 PUBLISHED = Setup(trainer="published")
 OWN = Setup(members=2)  # twins and ANNs of our own trainer, for one finding
 SPLITS = 5
@@ -141,8 +140,8 @@ def write(kept: Kept) -> list[dict[str, str]]:
     _write_results(kept)
     folder, found = PAGE.with_suffix(""), outcomes(kept)
     for name, outcome in found.items():
-        if name not in HERE_ALREADY and has_figure(outcome):
-            write_file(folder / f"{name}.svg", str(figure(outcome)))
+        if has_figure(outcome):
+            write_file(PAGE.parent / figure_path(name), str(figure(outcome)))
     write_file(folder / CURVES, curves_page(found))
     write_file(PAGE, filled(PAGE.read_text(), kept))
     findings = [
@@ -216,9 +215,8 @@ def section(outcome: Outcome, checked: Checked) -> str:
     if outcome.datasets:
         curves = _curve_titles(outcome)
         parts += [one.markdown() for one in sheets(outcome) if one.title not in curves]
-        drawn = HERE_ALREADY.get(experiment.name, f"reproduction/{experiment.name}.svg")
-        if experiment.name in HERE_ALREADY or has_figure(outcome):
-            parts.append(f"![{experiment.title}]({drawn})")
+        if has_figure(outcome):
+            parts.append(f"![{experiment.title}]({figure_path(experiment.name)})")
         if curves:
             parts.append(f"The curves in numbers: [{CURVES}](reproduction/{CURVES}).")
     return "\n\n".join(filter(None, parts))
@@ -238,8 +236,13 @@ def _curve_titles(outcome: Outcome) -> set[str]:
 
 def has_figure(outcome: Outcome) -> bool:
     """Whether there is something to draw."""
-    experiment = outcome.experiment
-    return bool(outcome.datasets and (experiment.sweeps or experiment.comparisons))
+    one = outcome.experiment
+    return bool(outcome.datasets and (one.sweeps or one.comparisons or one.counts))
+
+
+def figure_path(name: str) -> str:
+    """Where the figure of an experiment is, seen from the page; docs/budget.md shows one, too."""
+    return "memory.svg" if name == "memory" else f"{PAGE.stem}/{name}.svg"
 
 
 def curves_page(found: dict[str, Outcome]) -> str:

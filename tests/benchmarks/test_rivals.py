@@ -1,10 +1,7 @@
 """The benchmark of rivals: its page says what its cells say, and they can be merged and resumed."""
 
-import importlib.util
 import json
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,30 +9,20 @@ import pytest
 from twinedge import AnnRegressor
 from twinedge.data.catalogue import entry_of
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+@pytest.fixture(scope="module")
+def rivals(benchmark_named):
+    return benchmark_named("rivals")
 
 
 @pytest.fixture(scope="module")
-def rivals():
-    """The benchmark and the modules next to it."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        spec = importlib.util.spec_from_file_location("rivals", BENCHMARKS / "rivals.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(BENCHMARKS))
+def rows(benchmark_named):
+    return benchmark_named("rivals_rows")
 
 
 @pytest.fixture(scope="module")
-def rows(rivals):
-    return sys.modules["rivals_rows"]
-
-
-@pytest.fixture(scope="module")
-def page(rivals):
-    return sys.modules["rivals_page"]
+def page(benchmark_named):
+    return benchmark_named("rivals_page")
 
 
 @pytest.fixture(scope="module")
@@ -52,29 +39,14 @@ def test_page_and_summary_follow_from_the_cells(page, record):
         assert f"<!-- {name}: measured -->\n\n{table}\n<!-- end -->" in text, name
 
 
-def test_all_cells_were_made_by_the_recipe_of_today(rivals, record):
-    for key, cell in record["cells"].items():
-        assert cell["recipe"] == rivals.recipe(key.split("/")[0], "normal"), key
-
-
-def test_published_cells_had_the_bytes_of_today(rivals, record):
+def test_published_cells_had_the_recipe_and_the_bytes_of_today(rivals, record):
     """More bytes for our pack are more for everyone."""
     for key, cell in record["cells"].items():
-        _, size, name, _ = key.split("/")
+        rival, size, name, _ = key.split("/")
+        assert cell["recipe"] == rivals.recipe(rival, "normal"), key
         if name not in rivals.LONG:
             features = len(entry_of(name).feature_names)
             assert cell["room"] == rivals.room(size, features), key
-
-
-def test_cells_of_another_room_are_made_again(rivals, tmp_path):
-    lines = [
-        {"cell": f"linear/8/tf/{split}", "recipe": "1", "rmse_test": 3.0, "bytes": 1, "room": room}
-        for split, room in enumerate((8192, 8000))
-    ]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    options = Namespace(effort="normal", results=tmp_path / "none.json", cells=tmp_path)
-    options.tables = tmp_path
-    assert set(rivals.known_cells(options)) == {"linear/8/tf/0"}
 
 
 def cells(**errors):
@@ -114,17 +86,18 @@ def test_only_splits_that_both_have_are_compared(page):
     assert (line["splits"], line["rmse"]) == (3, 2.0)
 
 
-def test_cells_are_merged_and_what_is_there_is_not_computed_again(rivals, page, tmp_path):
-    lines = [
-        {"cell": "linear/8/tf/0", "recipe": "1", "rmse_test": 3.0, "bytes": 1},
-        {"cell": "linear/8/tf/1", "recipe": "0", "rmse_test": 3.0, "bytes": 1},
-    ]
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)) + '\n{"cell": "linear/8')
-    (tmp_path / "b.jsonl").write_text(json.dumps(lines[0] | {"rmse_test": 4.0}) + "\n")
-    known = page.read_cells(tmp_path / "none.json", tmp_path, lambda rival: "1")
-    assert {key: cell["rmse_test"] for key, cell in known.items()} == {"linear/8/tf/0": 4.0}
+def test_cells_are_merged_and_what_is_there_is_not_computed_again(rivals, tmp_path):
+    """Except for cells of another recipe, or made for other bytes."""
+    made = {"recipe": "1", "rmse_test": 3.0, "bytes": 1, "room": 8192}
+    parts = ({}, {"recipe": "0"}, {"room": 8000})
+    cells = [{"cell": f"linear/8/tf/{k}", **made, **part} for k, part in enumerate(parts)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, cells)) + '\n{"cell": "linear/8')
+    (tmp_path / "b.jsonl").write_text(json.dumps(cells[0] | {"rmse_test": 4.0}) + "\n")
     options = Namespace(rivals="linear", sizes="8", datasets="tf,diamonds", splits=9)
-    options.effort, options.tables, options.runs = "normal", tmp_path, tmp_path
+    options.effort, options.results = "normal", tmp_path / "none.json"
+    options.cells = options.tables = options.runs = tmp_path
+    known = rivals.known_cells(options)
+    assert {key: cell["rmse_test"] for key, cell in known.items()} == {"linear/8/tf/0": 4.0}
     keys = [job.key for job in rivals.jobs_of(options, known)]
     assert sorted(keys) == sorted(
         [f"linear/8/tf/{split}" for split in range(1, 9)]

@@ -62,8 +62,7 @@ def test_a_cell_that_is_not_there_changes_the_page(kept, page):
 def test_all_experiments_are_on_the_page_with_their_figures(outcomes, page):
     assert set(outcomes) == set(EXPERIMENTS)
     for name, outcome in outcomes.items():
-        shown = f"(reproduction/{name}.svg)" in page
-        assert shown == (writer.has_figure(outcome) and name not in writer.HERE_ALREADY), name
+        assert (f"({writer.figure_path(name)})" in page) == writer.has_figure(outcome), name
     for link in re.findall(r"\]\(([^)#:]+)\)", page):
         assert (writer.PAGE.parent / link).exists(), link
 
