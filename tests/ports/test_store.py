@@ -1,21 +1,26 @@
 """Boards learn points and predict with them: the bits of the reference, and the cost."""
 
 from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from twinedge.budget import Model
 from twinedge.errors import InputError
-from twinedge.pack import write_pack
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
+from twinedge.runtime.adaptation import adapted, point_weights
 from twinedge.runtime.journal import read_journal
 from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Points, scored
 from twinedge_export.boards import all_ports, run_pack
-from twinedge_export.boards.build import flags_for
-from twinedge_export.boards.learning import PROGRAM, WITH_STORE, run_points
+from twinedge_export.boards.build import flags_for, join_packs
 from twinedge_export.boards.reference_packs import random_pack
+from twinedge_export.boards.run import instructions_of, multiply_adds, run_program, time_limit
+from twinedge_export.boards.stacks import WITH_STORE
 
 # Features, hidden layers, anchors of each twin, twins; and what else it has.
 PACKS = {
@@ -37,6 +42,110 @@ QUICK = {("mps2-an386", "neighbors-silu-int16"), ("uno", "relu")}
 STORE_TEXT = 3524
 # And the cost of a prediction there with this many points, relative to none.
 MOST = (1.002, 1.003, 1.02)
+
+# The keywords that store.c prints, and how many numbers follow each.
+_WORDS = {
+    "store": 2,
+    "empty": 1,
+    "opened": 3,
+    "learnt": 1,
+    "alone": 6,
+    "adapted": 6,
+    "raw": 6,
+    "stack": 1,
+    "block": 1,
+    "done": 0,
+}
+_CALLS = ("alone", "adapted", "raw")  # by twin_predict, and its two counterparts with a store
+_UPDATED = 1  # the round, of those from 0, before which a second pack replaces the first
+
+
+def run_points(builder, content, x, y, queries, counts, update=None):
+    """Let a board learn points and predict, and compare every answer with the reference.
+
+    Points ``x`` ``(k, f)`` and ``y`` ``(k,)`` are measured at the times 1, 2, 3, and so on;
+    ``counts`` are how many are learnt before the queries of each round. NaN is a missing feature.
+    ``update`` is a pack of the same schema that replaces the first one in the second round, between
+    points and queries.
+
+    In what is returned, ``context`` and ``memory`` are bytes, of a ``twin_store`` and of the memory
+    given to it. ``kept`` and ``damaged`` ``(r,)`` count the points, and the slots without one,
+    found when the store was opened in each round. ``answers`` uint32 ``(3, r, n, 5)`` are bits of
+    mean, scale, low and high, and the number of points in them: from the pack alone, with the
+    points, and the latter in integers. ``predicting`` ``(3, r, n)`` are the instructions of each.
+    ``mismatches`` ``(m, 2)`` are round and query where the bits differ from the reference.
+    ``dump`` is what both blocks hold in the end.
+    """
+    board, pack = builder.board, read_pack(content)
+    packs = [pack] * len(counts)
+    rows = _rows(pack, x, y, queries, counts, updates=update is not None)
+    if update is not None:
+        packs[_UPDATED:] = [read_pack(update)] * (len(counts) - _UPDATED)
+        content = join_packs([content, update])
+    image = builder.image(content, rows)
+    # Of predicting in each round, of learning, and of an update.
+    evaluations = len(_CALLS) * len(counts) * len(queries) + 2 * counts[-1]
+    limit = time_limit(float(evaluations * multiply_adds(pack)))
+    output = run_program(board, image, _WORDS, limit)
+    each = zip(packs, counts, strict=True)
+    right = np.stack([_right(one, x[:k], y[:k], queries) for one, k in each], axis=1)
+    ((context, memory),) = output["store"]
+    ((empty,),) = output["empty"]
+    _, kept, damaged = np.array(output["opened"]).T
+    found = np.array([output[one] for one in _CALLS], np.uint32).reshape(*right.shape[:3], 6)
+    return SimpleNamespace(
+        image=image,
+        context=context,
+        memory=memory,
+        kept=kept,
+        damaged=damaged,
+        answers=found[..., :5],
+        predicting=instructions_of(found[..., 5], empty, board.counts_per_instruction),
+        mismatches=np.argwhere((found[..., :5] != right).any(axis=(0, 3))),
+        dump=np.array(output["block"], "<u4").tobytes(),
+    )
+
+
+def _rows(pack, x, y, queries, counts, *, updates):
+    """Lay out points and queries as store.c takes them."""
+    points = _words(pack, x, y, np.arange(1, len(x) + 1))
+    none, when = np.full(len(queries), np.nan, np.float32), np.zeros((len(counts), len(queries)))
+    if updates:
+        when[_UPDATED, 0] = 1
+    rounds = [
+        np.vstack([points[k:more], _words(pack, queries, none, time)])
+        for (k, more), time in zip(pairwise((0, *counts)), when, strict=True)
+    ]
+    # Integers go into the image as floats with the same bits.
+    return np.vstack(rounds).view(np.float32)
+
+
+def _words(pack, x, y, times):
+    """Rows ``(n, 2 f + 2)``, int32: features and target as bits of floats; integers, and times."""
+    q = np.where(np.isnan(x), NO_FILL, reference.quantise(pack, x))
+    floats = np.column_stack([x, y]).astype(np.float32).view(np.int32)
+    return np.column_stack([floats, q, times]).astype(np.int32)
+
+
+def _right(pack, x, y, queries):
+    """Return what store.c is to print of each query, uint32 ``(3, n, 5)``."""
+    raw = Reference(pack).raw
+    points = scored(pack, raw, Points.unscored(x, y))
+    mean, _, scale = raw(reference.quantise(pack, queries)).astype(np.int64)
+    moved = adapted(pack.intervals, points.errors, points.scores, mean, scale)
+    floats, _ = _answers(pack, mean, scale, 0)
+    used = int(np.count_nonzero(point_weights(points.scores)))
+    return np.stack([floats, *_answers(pack, *moved, used)])
+
+
+def _answers(pack, mean, scale, points):
+    """Return a prediction in floats and in integers, uint32 ``(n, 5)``."""
+    bounds = reference.bounded(pack, mean, scale, pack.intervals.usual_level)
+    prediction = mean.astype(np.float32) * pack.y_gain + pack.y_offset
+    used = np.full(len(mean), points, np.uint32)
+    floats = np.column_stack([prediction, bounds.scale, bounds.low, bounds.high]).view(np.uint32)
+    integers = np.column_stack([mean, scale, bounds.raw_low, bounds.raw_high]).astype(np.uint32)
+    return np.column_stack([floats, used]), np.column_stack([integers, used])
 
 
 def draw(model, **more):
@@ -75,7 +184,7 @@ def learning(builder):
         content = write_pack(pack, metadata=False)
         what = board, content, counts, flags, update
         if what not in learnt:
-            images = builder(board, (*WITH_STORE, *flags), PROGRAM)
+            images = builder(board, (*WITH_STORE, *flags), "store")
             points = measured(pack, counts[-1], queries)
             learnt[what] = run_points(images, content, *points, counts, update)
         return learnt[what]

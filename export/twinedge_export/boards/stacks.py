@@ -15,11 +15,11 @@ from twinedge.errors import InputError
 from twinedge.pack import Pack, write_pack
 from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards.board import Port
-from twinedge_export.boards.build import Builder, TooLargeError, flags_for, join_packs
-from twinedge_export.boards.learning import WITH_STORE
+from twinedge_export.boards.build import EVERYTHING, Builder, TooLargeError, flags_for, join_packs
 from twinedge_export.boards.run import anchor_queries, run_program, time_limit
 
 PROGRAM = "stacks"
+WITH_STORE = (*EVERYTHING, "-DTWIN_STORE=1")  # some boards have less by default
 _WORDS = {"stacks": len(CALLS), "done": 0}  # what stacks.c prints, and how many numbers
 # The stack depends on which functions run, not on how large a model is.
 _SHAPE = Model.of(3, (6, 5), 4, intervals=True)
