@@ -50,7 +50,7 @@ def lines(script, device, mixes, tmp_path_factory):
     """What the board prints."""
     image, flash = script.build(tmp_path_factory.mktemp("board"), device.pack, mixes)
     assert 5_000 < flash < 20_000  # the pack is in there once
-    return script.listen(image)
+    return script.board_lines(image)
 
 
 def test_the_board_prints_what_python_says(script, device, mixes, lines):
@@ -102,11 +102,11 @@ def test_scores_are_of_the_same_samples_before_and_after(script):
     ]
     one, two = (script.scores(found, learnt) for learnt in (1, 2))
     assert (one["mixes"], one["later"]) == (2, 3)
-    assert one["rmse_before"] == pytest.approx(np.sqrt((9 + 16) / 3))
-    assert one["rmse_after"] == pytest.approx(np.sqrt(2 / 3))
-    assert (one["covered_before"], one["covered_after"]) == pytest.approx((1 / 3, 1))
-    assert one["width_before"] == pytest.approx((4 + 4 + 5) / 3)
-    assert (two["mixes"], two["later"], two["rmse_before"], two["rmse_after"]) == (1, 1, 4, 0)
+    assert one["before"]["rmse"] == pytest.approx(np.sqrt((9 + 16) / 3))
+    assert one["after"]["rmse"] == pytest.approx(np.sqrt(2 / 3))
+    assert (one["before"]["covered"], one["after"]["covered"]) == pytest.approx((1 / 3, 1))
+    assert one["before"]["width"] == pytest.approx((4 + 4 + 5) / 3)
+    assert (two["mixes"], two["later"], two["before"]["rmse"], two["after"]["rmse"]) == (1, 1, 4, 0)
 
 
 def test_mixes_are_rows_that_differ_in_age_alone(script):

@@ -11,7 +11,6 @@ with Python, and draws a figure.
 """
 
 import argparse
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ import numpy as np
 
 import twinedge
 from twinedge import TwinRegressor, data
+from twinedge.figure_style import styled
 from twinedge.pack import Pack, write_pack
 from twinedge.run_folder import Run, load_run
 from twinedge.runtime.pack_device import PackDevice
@@ -37,14 +37,6 @@ FEWEST_LATER = 3  # samples of a mix that is drawn
 SECONDS = 600  # time limit of the emulator
 ANSWER = re.compile(r"    (\d+) days (\S+) \((\S+) to (\S+)\), measured (\S+)")
 
-STYLE = {
-    "svg.hashsalt": "twinedge",  # ids by content, not at random
-    "svg.fonttype": "none",  # text stays text
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 BEFORE, AFTER = "#d55e00", "#0072b2"
 
 MODEL_H = """\
@@ -122,24 +114,13 @@ def mixes_of(table: data.Dataset, rows: np.ndarray) -> list[Mix]:
     return mixes
 
 
-def load_trained(folder: Path, table: data.Dataset, rows: np.ndarray) -> Run:
-    """Load a run, if these are the rows that it was trained without."""
-    run = load_run(folder)
-    if not np.array_equal(run.test[0], table.X[rows]):
-        raise SystemExit(f"{folder} was not trained by this script: its test rows differ")
-    return run
-
-
 def train(table: data.Dataset) -> Run:
     """Train on the mixes that are not held out."""
     group = groups_of(table)
     rows = data.split_groups(group, 0)
+    train, validation, test = ((table.X[part], table.y[part]) for part in rows)
     model = TwinRegressor(twins=4, hidden=(64, 64), effort="quick", random_state=0)
-    validation, test = ((table.X[part], table.y[part]) for part in (rows.val, rows.test))
-    held_out = (*validation, group[rows.val])
-    model.fit(
-        table.X[rows.train], table.y[rows.train], validation=held_out, groups=group[rows.train]
-    )
+    model.fit(*train, validation=(*validation, group[rows.val]), groups=group[rows.train])
     scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*test)}
     names = table.feature_names, table.target_name
     return Run(model, *names, validation, test, {"dataset": "cs", "split": 0}, scores)
@@ -183,7 +164,7 @@ def build(folder: Path, pack: Pack, mixes: list[Mix]) -> tuple[Image, int]:
     return image, builder.flash_bytes(image)
 
 
-def listen(image: Image) -> list[str]:
+def board_lines(image: Image) -> list[str]:
     """Run an image on the emulated board; return the lines that it prints."""
     board = port_named(BOARD)
     command = board.command(board.run, image=image.path)
@@ -255,8 +236,8 @@ def scores(found: list[Answer], learnt: int) -> dict[str, Any]:
         "learnt": learnt,
         "mixes": len({one.mix for one in after}),
         "later": len(after),
-        **{f"{name}_before": value for name, value in quality(before).items()},
-        **{f"{name}_after": value for name, value in quality(after).items()},
+        "before": quality(before),
+        "after": quality(after),
     }
 
 
@@ -270,16 +251,16 @@ def quality(rows: list[Answer]) -> dict[str, float]:
     }
 
 
-def show(table: list[dict[str, Any]]) -> None:
+def show(found: list[Answer]) -> None:
     """Print the scores as a table in Markdown."""
     print("| learnt | mixes | later samples | RMSE, MPa | covered | width, MPa |")
     print("|---|---|---|---|---|---|")
-    for row in table:
-        pairs = [
-            f"{row[f'{name}_before']:{form}} -> {row[f'{name}_after']:{form}}"
-            for name, form in (("rmse", ".2f"), ("covered", ".2f"), ("width", ".1f"))
-        ]
-        print("|", " | ".join(map(str, [row["learnt"], row["mixes"], row["later"], *pairs])), "|")
+    for learnt in range(1, MOST_LEARNT + 1):
+        row = scores(found, learnt)
+        before, after = row.pop("before"), row.pop("after")
+        forms = {"rmse": ".2f", "covered": ".2f", "width": ".1f"}
+        pairs = [f"{before[one]:{form}} -> {after[one]:{form}}" for one, form in forms.items()]
+        print(f"| {' | '.join([*map(str, row.values()), *pairs])} |")
 
 
 def to_draw(found: list[Answer]) -> dict[str, int]:
@@ -289,30 +270,20 @@ def to_draw(found: list[Answer]) -> dict[str, int]:
     """
     gain = {}
     for mix in sorted({one.mix for one in found}):
-        rows = [
-            [one for one in found if (one.mix, one.learnt) == (mix, learnt)] for learnt in (0, 1)
-        ]
-        if len({one.days for one in rows[0]}) >= FEWEST_LATER:
-            before, after = (quality(part)["rmse"] for part in rows)
-            gain[mix] = before - after
+        before, after = ([one for one in found if one[:2] == (mix, learnt)] for learnt in (0, 1))
+        if len({one.days for one in before}) >= FEWEST_LATER:
+            gain[mix] = quality(before)["rmse"] - quality(after)["rmse"]
     order = sorted(gain, key=gain.__getitem__, reverse=True)
     middle = order[len(order) // 2]
     return {"helped most": order[0], "in the middle": middle, "helped least": order[-1]}
 
 
 def draw(path: Path, device: PackDevice, mixes: list[Mix], found: list[Answer]) -> None:
-    """Draw strength against age before and after one sample; replace the file atomically."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    with matplotlib.rc_context(STYLE):
-        chosen = to_draw(found)
-        figure, all_axes = pyplot.subplots(
-            1, len(chosen), figsize=(9.6, 3.6), sharey=True, layout="constrained"
-        )
-        for axes, (name, number) in zip(all_axes, chosen.items(), strict=True):
+    """Draw strength against age before and after one sample."""
+    with styled({"font.size": 10}) as figure_of:
+        figure = figure_of(figsize=(9.6, 3.6), layout="constrained")
+        all_axes = figure.subplots(1, 3, sharey=True)
+        for axes, (name, number) in zip(all_axes, to_draw(found).items(), strict=True):
             mix = mixes[number - 1]
             days = np.geomspace(mix.days[0], mix.days[-1], 40)
             device.forget()
@@ -333,13 +304,10 @@ def draw(path: Path, device: PackDevice, mixes: list[Mix], found: list[Answer]) 
         all_axes[0].set_ylabel("strength, MPa")
         all_axes[1].legend(fontsize=8, loc="upper left")
         title = "Strength of three mixes of concrete, predicted before and after one sample"
-        beside = path.with_suffix(".partial")
-        path.parent.mkdir(parents=True, exist_ok=True)
         # Without a date, and without the version of the library.
         metadata = {"Title": title, "Date": None, "Creator": None}
-        figure.savefig(beside, format="svg", metadata=metadata)
-        pyplot.close(figure)
-        beside.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", metadata=metadata)
 
 
 def curve(axes: Any, days: np.ndarray, found: Any, line: str, colour: str, name: str) -> None:
@@ -349,7 +317,7 @@ def curve(axes: Any, days: np.ndarray, found: Any, line: str, colour: str, name:
 
 
 def main() -> None:
-    """Do it all; print a table, and last one line of JSON."""
+    """Do it all, and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -362,7 +330,9 @@ def main() -> None:
     table = data.load("cs")
     rows = data.split_groups(groups_of(table), 0).test
     if options.run:
-        run = load_trained(options.run, table, rows)
+        run = load_run(options.run)
+        if not np.array_equal(run.test[0], table.X[rows]):
+            raise SystemExit(f"{options.run} was not trained by this script: its test rows differ")
     else:
         print("training (a minute) ...")
         run = train(table)
@@ -374,31 +344,21 @@ def main() -> None:
     print(f"building for {BOARD} ...")
     image, flash = build(folder / "board", device.pack, mixes)
     print(f"running {image.path} ...")
-    lines = listen(image)
+    lines = board_lines(image)
     (folder / "board.txt").write_text("\n".join(lines) + "\n")
     numbers = compare(lines, list(expected(device, mixes)))
     print(f"{numbers} numbers of the board are those of Python\n")
 
     found = list(answers(lines))
-    found_scores = [scores(found, learnt) for learnt in range(1, MOST_LEARNT + 1)]
-    show(found_scores)
+    show(found)
     plot = options.plot or folder / "concrete.svg"
     draw(plot, device, mixes, found)
-    youngest = dict(sorted(Counter(int(mix.days[0]) for mix in mixes).items()))
-    ages = ", ".join(f"{count} of {days} days" for days, count in youngest.items())
-    sizes = {"flash_bytes": flash, "pack_bytes": len(write_pack(device.pack, metadata=False))}
-    print(f"\nyoungest samples: {ages}")
-    print(f"{flash} bytes of flash, {sizes['pack_bytes']} of them the pack")
+    youngest = sorted(Counter(int(mix.days[0]) for mix in mixes).items())
+    print("\nyoungest samples:", ", ".join(f"{count} of {days} days" for days, count in youngest))
+    print(
+        f"{flash} bytes of flash, {len(write_pack(device.pack, metadata=False))} of them the pack"
+    )
     print(f"lines of the board: {folder / 'board.txt'}; figure: {plot}")
-    record = {
-        "board": BOARD,
-        "numbers": numbers,
-        **sizes,
-        "youngest": youngest,
-        "drawn": to_draw(found),
-        "scores": found_scores,
-    }
-    print(json.dumps(record))
 
 
 if __name__ == "__main__":
