@@ -11,7 +11,6 @@ it; seconds of all cores together tell how busy it was.
     python benchmarks/fleet.py --devices 1000
 """
 
-import argparse
 import resource
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from record import publish
+from record import command_line, publish
 
 from twinedge import export, fit_csv
 from twinedge.runtime.adaptation import score_errors
@@ -94,7 +93,7 @@ def seconds(folder: Path, pack: Path, jobs: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_line(__doc__, RESULTS)
     parser.add_argument("--devices", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
@@ -111,7 +110,7 @@ def main() -> None:
             )
             print(kind, found[kind], file=sys.stderr)
     publish(
-        RESULTS,
+        options.results,
         ("numpy",),
         jobs=JOBS,
         repeats=options.repeat,

@@ -159,7 +159,7 @@ def program(folder: Path) -> Path:
     return folder / "build" / "host_latency"
 
 
-def ask_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float, float]:
+def run_program(content: bytes, x: np.ndarray, rounds: int) -> tuple[str, float, float]:
     """Kernel, microseconds per query, and the sum of all predictions of the C program."""
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -272,7 +272,7 @@ def measure_program(folder: Path, rounds: int, found: dict[str, Any]) -> dict[st
     path = folder / f"{MODELS[0]}.twin"
     x, _ = points(BATCH, seed=2)
     times = rounds // 5 + 1  # long enough for the clock of the processor to reach its speed
-    kernel, taken, total = ask_program(path.read_bytes(), x, times)
+    kernel, taken, total = run_program(path.read_bytes(), x, times)
     device = load(path, backend="native")
     expected = np.concatenate([device.predict(x), device.spread(x)]).astype(np.float64).sum()
     assert np.isclose(total, times * expected), "the program predicts something else"

@@ -36,57 +36,45 @@ Cells = dict[str, dict[str, Any]]
 
 def summarise(cells: Cells) -> dict[str, Any]:
     """Sum up: by size and rival, each table's mean error and difference from ours, and all nine."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    named = [key.split("/") for key in cells]
-    for rival, size, name, _ in sorted(named, key=lambda one: (one[2] in LONG, one)):
-        found.setdefault(size, {}).setdefault(rival, {}).setdefault(name, {})
-    for size, rivals in found.items():
-        for rival, tables in rivals.items():
-            for name in tables:
-                tables[name] = _line(cells, rival, size, name)
-    return {
-        size: {
-            rival: {"tables": tables, **_all(tables)}
-            for rival in TITLES
-            if (tables := found[size].get(rival))
-        }
-        for size in SIZES
-        if size in found
-    }
+    found: dict[tuple[str, str], dict[str, Cells]] = {}
+    for key in sorted(cells, key=lambda key: (key.split("/")[2] in LONG, key)):
+        rival, size, name, split = key.split("/")
+        found.setdefault((size, rival), {}).setdefault(name, {})[split] = cells[key]
+    summary: dict[str, Any] = {}
+    for size in SIZES:
+        ours = found.get((size, OURS), {})
+        for rival in TITLES:
+            if (size, rival) in found:
+                tables = {
+                    name: _line(splits, {} if rival == OURS else ours.get(name, {}))
+                    for name, splits in found[size, rival].items()
+                }
+                summary.setdefault(size, {})[rival] = {"tables": tables, **_all(tables)}
+    return summary
 
 
-def _line(cells: Cells, rival: str, size: str, name: str) -> dict[str, Any]:
+def _line(theirs: Cells, ours: Cells) -> dict[str, Any]:
     """Sum up one rival on one table: on splits that we have, too, unless there are hardly any."""
-
-    def errors(one: str) -> dict[int, float]:
-        start = f"{one}/{size}/{name}/"
-        return {
-            int(key.removeprefix(start)): cell["rmse_test"]
-            for key, cell in cells.items()
-            if key.startswith(start)
-        }
-
-    theirs, mine = errors(rival), errors(OURS)
-    both = sorted({*theirs} & {*mine})
-    compared = rival != OURS and len(both) > 1
-    if compared:
-        theirs = {split: theirs[split] for split in both}
-    taken = [cells[f"{rival}/{size}/{name}/{split}"]["bytes"] for split in theirs]
+    both = sorted({*theirs} & {*ours}, key=int)
+    compared = len(both) > 1
+    errors = np.array([theirs[split]["rmse_test"] for split in (both if compared else theirs)])
+    taken = [theirs[split]["bytes"] for split in (both if compared else theirs)]
     line: dict[str, Any] = {
-        "splits": len(theirs),
-        "rmse": float(np.mean(list(theirs.values()))),
+        "splits": len(errors),
+        "rmse": float(np.mean(errors)),
         "bytes": round(float(np.mean(taken))),
     }
     if compared:
-        more = np.array([theirs[split] - mine[split] for split in both])
+        mine = np.array([ours[split]["rmse_test"] for split in both])
+        more = errors - mine
         error = float(more.std(ddof=1) / len(more) ** 0.5)
         chance = error * float(student.ppf((1 + CONFIDENCE) / 2, len(more) - 1))
         ahead, behind = more.mean() < -chance, more.mean() > chance
         line |= {
             "difference": float(more.mean()),
             "standard_error": error,
-            "ours": (ours := float(np.mean([mine[split] for split in both]))),
-            "ratio": line["rmse"] / ours,
+            "ours": float(np.mean(mine)),
+            "ratio": line["rmse"] / float(np.mean(mine)),
             "verdict": "better" if ahead else "worse" if behind else "alike",
         }
     return line

@@ -10,7 +10,6 @@ from twinedge.run_folder import Run, load_run
 
 # Raised whenever training changes, which makes earlier cells and runs void.
 TRAINING = "5"
-_UNMARKED = "4"  # version of runs that name none
 EXPORT = Path("out/benchmark")  # of the RCL circuit: 6 features, 32 anchors
 
 
@@ -43,7 +42,7 @@ def fit_or_load(
         run = Run(model, *names, rows.validation, rows.test, source=where, scores=scores)
         run.save(place)
     run = load_run(place)
-    version = run.source.get("training", _UNMARKED)
+    version = run.source.get("training")
     if version != TRAINING:
         raise SystemExit(f"{place} is of version {version} of the training, not {TRAINING}")
     if run.model.effort != effort:

@@ -6,6 +6,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
 from twinedge.progress import Lines
@@ -35,34 +36,12 @@ def write_cells(
 
 
 def spread(work: Callable[[Any], Any], jobs: list[Any], workers: int) -> Iterator[Any]:
-    """Yield the results of the jobs as they finish."""
+    """Yield the results of the jobs as they finish; after an error, no other job starts."""
     os.environ.update(ONE_CORE)
     context = multiprocessing.get_context("spawn")
-    todo, done = context.Queue(), context.Queue()
-    for job in jobs:
-        todo.put(job)
-    count = min(workers, len(jobs))
-    for _ in range(count):
-        todo.put(None)
-    processes = []
-    for _ in range(count):
-        process = context.Process(target=_serve, args=(work, todo, done), daemon=True)
-        process.start()
-        processes.append(process)
-    for _ in jobs:
-        found = done.get()
-        if isinstance(found, Exception):
-            for process in processes:
-                process.terminate()
-            raise found
-        yield found
-    for process in processes:
-        process.join()
-
-
-def _serve(work: Callable[[Any], Any], todo: Any, done: Any) -> None:
-    try:
-        while (job := todo.get()) is not None:
-            done.put(work(job))
-    except Exception as error:  # raised again by the reader
-        done.put(error)
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        try:
+            for done in as_completed([pool.submit(work, job) for job in jobs]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
