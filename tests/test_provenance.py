@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from twinedge import export, fit_csv, load
 from twinedge.cli import main
 from twinedge.errors import InputError
-from twinedge.pack import read_pack, write_pack
 from twinedge.provenance import DIGEST, MOST, TrainingRows, hash_rows
 from twinedge.run_folder import load_run
 
@@ -204,14 +203,6 @@ def test_evaluate_says_nothing_of_other_rows(trained, table, capsys, tmp_path):
         output = evaluated(capsys, model, tmp_path / "other.csv", "--json")
         assert json.loads(output.out)["trained_on"] == 0
         assert "trained on" not in output.err
-
-
-def test_an_older_pack_knows_its_anchors(trained, table, capsys, tmp_path):
-    pack = read_pack(trained[1].read_bytes())
-    del pack.metadata[DIGEST]
-    (tmp_path / "old.twin").write_bytes(write_pack(pack))
-    found = json.loads(evaluated(capsys, tmp_path / "old.twin", table, "--json").out)
-    assert found["trained_on"] >= 7  # a filled in cell is rounded in a pack
 
 
 def test_the_digest_is_not_in_what_a_board_stores(trained):
