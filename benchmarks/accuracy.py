@@ -8,7 +8,7 @@ and lines from other machines can be added.
 
     python benchmarks/accuracy.py --jobs 2
     python benchmarks/accuracy.py --splits 5 --datasets cs,yh --shapes 1x128-128
-    python benchmarks/accuracy.py --splits 0                # from existing cells
+    python benchmarks/accuracy.py --no-compute              # from existing cells
 """
 
 import time
@@ -21,6 +21,7 @@ from machine import machine
 from record import command_line, publish, read_cells
 from reproduction.paper_tables import ORDER, TABLES, printed
 from rivals import RUNS, rows_of
+from scipy.stats import sem
 from trained import TRAINING, fit_or_load
 from workers import write_cells
 
@@ -34,7 +35,7 @@ PAPER_BEST = {
     name: min(mean for table in NEURAL for mean, _ in TABLES[table][name]) for name in ORDER
 }
 RESULTS = Path(__file__).parent / "results" / "accuracy.json"
-SHAPES = ("4x56-56", "1x128-128")
+SHAPE = "4x56-56"
 
 Cells = dict[str, dict[str, Any]]
 
@@ -101,7 +102,7 @@ def summarise(cells: Cells, effort: str) -> list[dict[str, Any]]:
                     "shape": shape,
                     "splits": len(scores),
                     "rmse_test": float(np.mean(scores)),
-                    "standard_error": standard_error(scores) if len(scores) > 1 else None,
+                    "standard_error": float(sem(scores)) if len(scores) > 1 else None,
                     "rmse_pack": float(np.mean([pack["rmse"] for pack in packs])),
                     "interval_score_to_constant": float(ours / constant),
                     "coverage": float(np.mean([pack["ours"]["coverage"] for pack in packs])),
@@ -113,32 +114,12 @@ def summarise(cells: Cells, effort: str) -> list[dict[str, Any]]:
     return lines
 
 
-def standard_error(values: list[float]) -> float:
-    """Of the mean of at least two values."""
-    return float(np.std(values, ddof=1) / len(values) ** 0.5)
-
-
-def compare(cells: Cells, effort: str, first: str, second: str) -> list[str]:
-    """Compare the error of the second shape with the first, split by split, set by set."""
-    lines = []
-    for name in data.names():
-        start = f"{TRAINING}/{effort}"
-        keys = [(f"{start}/{first}/{name}/{k}", f"{start}/{second}/{name}/{k}") for k in range(25)]
-        more = [
-            cells[b]["rmse_test"] - cells[a]["rmse_test"] for a, b in keys if {a, b} <= {*cells}
-        ]
-        if len(more) > 1:
-            mean = np.mean(more)
-            lines.append(f"{name:5}{len(more):7d}{mean:+12.4f}{mean / standard_error(more):+18.1f}")
-    return lines
-
-
 def main() -> None:
     """Fill in the missing cells, print the table, and last one line of JSON."""
     parser = command_line(__doc__, RESULTS, Path("runs/accuracy"))
     parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
     parser.add_argument("--datasets", default=",".join(data.names()))
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="twins x hidden widths")
+    parser.add_argument("--shapes", default=SHAPE, help="twins x hidden widths")
     parser.add_argument("--effort", default="normal")
     parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
     options = parser.parse_args()
@@ -165,11 +146,6 @@ def main() -> None:
             f"{line['rmse_pack']:10.4f}{line['interval_score_to_constant']:10.3f}"
             f"{line['taught']:8d}"
         )
-    shapes = list(dict.fromkeys(line["shape"] for line in summary))
-    for second in shapes[1:]:
-        print(f"\n{second} less {shapes[0]}, split by split")
-        print(f"{'set':5}{'splits':>7}{'test RMSE':>12}{'standard errors':>18}")
-        print("\n".join(compare(cells, options.effort, shapes[0], second)))
     publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=summary, cells=cells)
 
 

@@ -49,11 +49,26 @@ ANCHORS, COVERAGE = 32, 0.9
 GROSS = ("30", "-30", "-999")  # scales, or a value
 
 
-def groups_of(name):
-    """Load a table, and number the group of each row."""
+def divided(name, division):
+    """Load a table, number the group of each row, and divide the rows by groups."""
     table = data.load(name)
     leading = table.X[:, : LEADING[name]]
-    return table, np.unique(leading, axis=0, return_inverse=True)[1].ravel()
+    group = np.unique(leading, axis=0, return_inverse=True)[1].ravel()
+    return table, group, data.split_groups(group, division)
+
+
+def fit(model, table, group, train, rows):
+    """Train a model on some rows; others validate it."""
+    validation = table.X[rows.val], table.y[rows.val], group[rows.val]
+    return model.fit(table.X[train], table.y[train], validation=validation, groups=group[train])
+
+
+def stored(place, compute):
+    """Load an array from a file; compute and write it if it is missing."""
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        np.save(place, compute())
+    return np.load(place)
 
 
 def measured(name, table, rows, group):
@@ -68,11 +83,10 @@ def shipped(folder, name, division):
     place = folder / "packs" / f"{name}-{division}.twin"
     settings = place.with_suffix(".json")
     if not settings.exists():
-        table, group = groups_of(name)
-        rows = data.split_groups(group, division)
-        train, validation, test = ((table.X[part], table.y[part]) for part in rows)
+        table, group, rows = divided(name, division)
+        validation, test = ((table.X[part], table.y[part]) for part in (rows.val, rows.test))
         model = TwinRegressor(twins=4, hidden=(64, 64), effort="quick", random_state=0)
-        model.fit(*train, validation=(*validation, group[rows.val]), groups=group[rows.train])
+        fit(model, table, group, rows.train, rows)
         scores = {"rmse_test": model.rmse(*test)}
         run = Run(model, table.feature_names, table.target_name, validation, test, scores=scores)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -87,48 +101,31 @@ def shipped(folder, name, division):
 
 def networks(folder, name, division):
     """Predict all rows of the table with four ordinary networks."""
-    place = folder / "networks" / name / f"{division}.npy"
-    if not place.exists():
-        table, group = groups_of(name)
-        rows = data.split_groups(group, division)
+
+    def compute():
+        table, group, rows = divided(name, division)
         four = EnsembleRegressor(AnnRegressor(hidden=(64, 64), effort="quick"), n=4, random_state=0)
-        validation = table.X[rows.val], table.y[rows.val], group[rows.val]
-        four.fit(
-            table.X[rows.train],
-            table.y[rows.train],
-            validation=validation,
-            groups=group[rows.train],
-        )
-        place.parent.mkdir(parents=True, exist_ok=True)
-        np.save(place, four.predict(table.X))
-    return np.load(place)
+        return fit(four, table, group, rows.train, rows).predict(table.X)
+
+    return stored(folder / "networks" / name / f"{division}.npy", compute)
 
 
 def retrained(folder, name, division, k):
     """Predict all rows with twins trained with k points of each test group, too."""
-    place = folder / "retrained" / name / f"{division}-{k}.npy"
-    if not place.exists():
-        table, group = groups_of(name)
-        rows = data.split_groups(group, division)
+
+    def compute():
+        table, group, rows = divided(name, division)
         settings = shipped(folder, name, division)[1]
         settings.pop("across")
         new = [
             measured(name, table, rows.test[group[rows.test] == one], one)[:k]
             for one in np.unique(group[rows.test])
         ]
+        fixed = {"twins": 4, "hidden": (64, 64), "intervals": False, "random_state": 0}
         train = np.concatenate([rows.train, *new])
-        model = TwinRegressor(
-            twins=4,
-            hidden=(64, 64),
-            intervals=False,
-            random_state=0,
-            **settings,
-        )
-        validation = table.X[rows.val], table.y[rows.val], group[rows.val]
-        model.fit(table.X[train], table.y[train], validation=validation, groups=group[train])
-        place.parent.mkdir(parents=True, exist_ok=True)
-        np.save(place, model.predict(table.X))
-    return np.load(place)
+        return fit(TwinRegressor(**fixed, **settings), table, group, train, rows).predict(table.X)
+
+    return stored(folder / "retrained" / name / f"{division}-{k}.npy", compute)
 
 
 def as_anchors(pack, X, y, queries):
@@ -157,8 +154,7 @@ def with_gross_error(kind, y, mean, scale, first):
 
 def measure(folder, name, division, retrain):
     """Try each way in one division, for each k."""
-    table, group = groups_of(name)
-    rows = data.split_groups(group, division)
+    table, group, rows = divided(name, division)
     device = load(shipped(folder, name, division)[0])
     trust = device.pack.intervals.trust / 65536
     ordinary = networks(folder, name, division)

@@ -9,7 +9,7 @@ after 2,000 steps, and the best of the models that it called better.
 
     python benchmarks/advice.py --jobs 2
     python benchmarks/advice.py --tables cs,wn --splits 3
-    python benchmarks/advice.py --splits 0                # from existing cells
+    python benchmarks/advice.py --no-compute              # from existing cells
 """
 
 import json

@@ -109,13 +109,10 @@ def summarise(cells: Errors, chosen: dict[str, dict[str, Any]]) -> list[dict[str
 
 def main() -> None:
     """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS, Path("runs/choices"))
-    parser.add_argument("--no-compute", action="store_true", help="use existing cells only")
-    options = parser.parse_args()
+    options = command_line(__doc__, RESULTS, Path("runs/choices")).parse_args()
 
     known = known_cells(options.results, options.cells)
-    jobs = [] if options.no_compute else [job for job in all_jobs() if job.key not in known]
-    write_cells(options, compute, jobs)
+    write_cells(options, compute, [job for job in all_jobs() if job.key not in known])
     cells = known_cells(options.results, options.cells)
     summary = summarise(cells, current_cells(ACCURACY, Path("runs/accuracy")))
     print(f"{'set':5}{'default':>12}{'ratio':>8}  best fixed setting")

@@ -16,7 +16,6 @@ time, on several machines; a cell takes one core.
     python benchmarks/group_coverage.py --no-compute     # from existing cells
 """
 
-import argparse
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -140,7 +139,6 @@ def main() -> None:
     parser.add_argument("--datasets", default=",".join(SETS))
     parser.add_argument("--divisions", default=",".join(map(str, range(DIVISIONS))))
     parser.add_argument("--effort", default="normal", choices=("quick", "normal", "thorough"))
-    parser.add_argument("--compute", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     jobs = [
         Job(options.effort, name, int(division))
@@ -148,8 +146,7 @@ def main() -> None:
         for division in options.divisions.split(",")
     ]
     known = read_cells(options.results, options.cells)
-    if options.compute:
-        write_cells(options, compute, [job for job in jobs if job.key not in known])
+    write_cells(options, compute, [job for job in jobs if job.key not in known])
     cells = read_cells(options.results, options.cells)
     summary = summarise(cells, options.effort)
     print(f"{'set':5}{'divisions':>10}{'coverage':>10}{'pack':>8}{'validation':>12}{'rmse':>8}")

@@ -24,6 +24,7 @@ def command_line(
     if cells is not None:
         parser.add_argument("--jobs", type=int, default=1, help="processes")
         parser.add_argument("--cells", type=Path, default=cells, help="folder of lines of cells")
+        parser.add_argument("--no-compute", action="store_true", help="use existing cells only")
     return parser
 
 

@@ -22,8 +22,9 @@ def write_cells(
     """Compute cells in ``options.jobs`` processes; returns the name of their file.
 
     It is a new one in the folder ``options.cells``, and has a line for each cell, written as soon
-    as that is finished: a run can be stopped at any time.
+    as that is finished: a run can be stopped at any time. With ``--no-compute`` it is empty.
     """
+    jobs = [] if options.no_compute else jobs
     options.cells.mkdir(parents=True, exist_ok=True)
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     progress = Lines()
