@@ -9,6 +9,8 @@ from typing import Any
 
 from machine import describe
 
+from twinedge.atomic_files import write_file
+
 
 def command_line(
     page: str | None, results: Path, cells: Path | None = None
@@ -41,10 +43,8 @@ def write_record(path: Path, packages: tuple[str, ...], **content: Any) -> dict[
     if "cells" in content:
         cells = (f"  {json.dumps(key)}: {json.dumps(one)}" for key, one in record["cells"].items())
         text = text.removesuffix("\n}") + ',\n "cells": {\n' + ",\n".join(cells) + "\n }\n}"
-    beside = path.with_suffix(".partial")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside.write_text(text + "\n")
-    beside.replace(path)
+    write_file(path, text + "\n")
     return record
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from rivals_rows import LONG
 from scipy.stats import t as student
 
+from twinedge.atomic_files import write_file
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "rivals.json"
 PAGE = HERE.parent / "docs" / "rivals.md"
@@ -101,9 +103,7 @@ def write_page(path: Path, record: dict[str, Any]) -> None:
         if not marks.search(page):
             raise SystemExit(f"{path} has no place for {name}")
         page = marks.sub(lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}", page)
-    beside = path.with_suffix(".partial")
-    beside.write_text(page)
-    beside.replace(path)
+    write_file(path, page)
 
 
 def tables(record: dict[str, Any]) -> dict[str, str]:
@@ -128,16 +128,11 @@ def _findings(summary: dict[str, Any]) -> str:
                 for word in ("better", "alike", "worse")
             }
             if any(by.values()):
-                words = "; ".join(
-                    f"{word} on {', '.join(names)}"
-                    for word, names in by.items()
-                    if names and word != "worse"
-                )
-                rest = f"worse on {'all' if not words else 'the other'} {len(by['worse'])}"
-                parts = [words] * bool(words) + [rest] * bool(by["worse"])
+                worse = len(by.pop("worse"))
+                parts = [f"{word} on {', '.join(names)}" for word, names in by.items() if names]
+                if worse:
+                    parts.append(f"worse on {'the other' if parts else 'all'} {worse}")
                 lines.append(f"- {TITLES[rival]}: {'; '.join(parts)}")
-        if lines[-1].endswith(":\n"):
-            lines.append("- nothing to compare with yet: our cells are missing")
         lines.append("")
     return "\n".join(lines)
 

@@ -159,7 +159,7 @@ class CellStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self._cells = folder / "cells"
         self.damaged: list[Path] = []
         try:
             self._cells.mkdir(parents=True, exist_ok=True)
@@ -195,10 +195,6 @@ class CellStore:
         record = {"cell": cell.key, "result": result, "sha256": _digest(cell.key, result)}
         write_file(self._path(cell), json.dumps(record, sort_keys=True) + "\n")
         return result
-
-    @property
-    def _cells(self) -> Path:
-        return self.folder / "cells"
 
     def _path(self, cell: Cell) -> Path:
         return self._cells / f"{cell.name}.json"

@@ -7,10 +7,11 @@ The rows are the paper's: 70 % to train, 10 % to choose settings and stop, 20 % 
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks.reproduction.cells import Cell
 from benchmarks.reproduction.measures import ANCHORS, NEIGHBORS, sizes
@@ -18,56 +19,92 @@ from benchmarks.reproduction.pair_gain import pair_gain
 from benchmarks.reproduction.published import HIDDEN, published_network, published_twin
 from benchmarks.reproduction.rows import Points, split_points
 from twinedge import data
+from twinedge.errors import InputError
 from twinedge.estimators import AnnRegressor, EnsembleRegressor, TwinRegressor
+from twinedge.estimators.anchored import AnchoredRegressor
 from twinedge.estimators.uncertainty import evaluate_uncertainty
 from twinedge.scoring.scores import rmse
 from twinedge.training.network import FloatArray
+from twinedge.training.parameters import positive_integer, seed_of
 
 _BLOCK = 1 << 24  # estimates held at a time: 128 MB
 
 
 def ensemble_curves(
-    twins: EnsembleRegressor, X: FloatArray, y: FloatArray, sizes: Sequence[int]
+    twins: AnchoredRegressor | EnsembleRegressor,
+    networks: EnsembleRegressor | None,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    sizes: Sequence[int] = (1, 2, 4, 8, 16, 32),
+    *,
+    seed: int = 0,
 ) -> dict[str, FloatArray]:
     """Error of each kind of ensemble, for several sizes.
 
     Parameters
     ----------
-    twins : EnsembleRegressor of TwinRegressor
-        Fitted, each to all pairs.
-    X, y : array of shape (n, features), (n,)
-        Points that none of them was trained on. The anchors differ for each point, as in the paper.
+    twins : TwinRegressor or EnsembleRegressor of these
+        Fitted; ``TwinRegressor(twins=32)``, or an ensemble of 32 members.
+    networks : EnsembleRegressor of AnnRegressor or None
+        Fitted ordinary networks to compare with.
+    X : array of shape (n, features)
+        Points none of them was trained on.
+    y : array of shape (n,)
+        Their targets.
     sizes : sequence of int
         Numbers of members.
+    seed : int
+        Seed of the anchors, which differ for each point, as in the paper.
 
     Returns
     -------
     dict of array of shape (len(sizes),)
         Root mean square errors, NaN if there are fewer members. For each size n, ``anchors``: the
         first twin with n random anchors; ``twins``: n twins, each with all anchors;
-        ``single_anchor``: n twins, each with one random anchor.
+        ``single_anchor``: n twins, each with one random anchor; ``networks``: n ordinary networks.
     """
-    rng = np.random.default_rng(0)
-    anchors = len(twins.members_[0].anchor_y_)
-    each = np.arange(min(len(twins.members_), anchors))
+    X, y = np.asarray(X, np.float64), np.asarray(y, np.float64)
+    sizes = [positive_integer("sizes", size) for size in sizes]
+    if not sizes or not len(X):
+        raise InputError("sizes and points must not be empty")
+    rng = np.random.default_rng(seed_of(seed))
     squares: dict[str, list[FloatArray]] = {"anchors": [], "twins": [], "single_anchor": []}
-    rows = max(1, _BLOCK // (len(twins.members_) * anchors))
-    for start in range(0, len(X), rows):
-        part = X[start : start + rows]
-        block = np.stack([one.estimates(part, anchors="all") for one in twins.members_], axis=1)
-        order = rng.permuted(np.broadcast_to(np.arange(anchors), (len(part), anchors)), axis=1)
-        for name, estimates in (
+    start = 0
+    for block in _estimates(twins, X):
+        count, members, anchors = block.shape
+        targets = y[start : start + count, None]
+        start += count
+        order = rng.permuted(np.broadcast_to(np.arange(anchors), (count, anchors)), axis=1)
+        # Each twin gets a different one of the point's anchors, which are in random order.
+        each = np.arange(min(members, anchors))
+        single = block[np.arange(count)[:, None], each, order[:, : len(each)]]
+        for name, members_of in (
             ("anchors", np.take_along_axis(block[:, 0], order, axis=1)),
             ("twins", block.mean(axis=2)),
-            # Each twin gets a different one of the point's anchors, which are in random order.
-            ("single_anchor", block[np.arange(len(part))[:, None], each, order[:, : len(each)]]),
+            ("single_anchor", single),
         ):
-            errors = _means(estimates, sizes) - y[start : start + rows, None]
-            squares[name].append(np.square(errors))
+            squares[name].append(np.square(_means(members_of, sizes) - targets))
+    if networks is not None:
+        each = np.stack([member.predict(X) for member in networks.members_], axis=1)
+        squares["networks"] = [np.square(_means(each, sizes) - y[:, None])]
     return {name: np.sqrt(np.concatenate(s).mean(axis=0)) for name, s in squares.items()}
 
 
-def _means(estimates: FloatArray, sizes: Sequence[int]) -> FloatArray:
+def _estimates(twins: Any, X: FloatArray) -> Iterator[FloatArray]:
+    """Blocks ``(rows, twins, anchors)`` of estimates."""
+    members = twins.members_ if isinstance(twins, EnsembleRegressor) else [twins]
+    if any(one.pairs == "neighbors" for one in members):
+        raise InputError("twins trained on neighbors have different anchors for each point")
+    size = sum(one.estimates(X[:1], anchors="all").size for one in members)
+    rows = max(1, _BLOCK // size)
+    for start in range(0, len(X), rows):
+        part = X[start : start + rows]
+        found = [one.estimates(part, anchors="all") for one in members]
+        shape = len(part), -1, len(members[0].anchor_y_)
+        yield np.concatenate([one.reshape(shape) for one in found], axis=1)
+
+
+def _means(estimates: FloatArray, sizes: list[int]) -> FloatArray:
     """Means ``(n, len(sizes))`` of the first estimates ``(n, members)`` of each point, by size."""
     means = np.full((len(estimates), len(sizes)), np.nan)
     for i, size in enumerate(sizes):
@@ -95,7 +132,7 @@ def twins(cell: Cell) -> dict[str, Any]:
     model = _trained_twins(cell, train, validation, cell.setup.members)
     first = model.members_[0]
     numbers = sorted({*sizes(cell.setup.members), *ANCHORS})
-    curves = ensemble_curves(model, *test, numbers)
+    curves = ensemble_curves(model, None, *test, sizes=numbers)
     near = [rmse(first.predict(test[0], neighbors=k), test[1]) for k in NEIGHBORS]
     return {
         "sizes": numbers,
