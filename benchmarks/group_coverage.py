@@ -22,20 +22,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+from adaptation import divided
+from intervals import score_intervals
 from machine import processor
 from record import command_line, publish, read_cells
 from trained import TRAINING
 from workers import write_cells
 
-from twinedge import TwinRegressor, data, export, load, scoring
+from twinedge import TwinRegressor, export, load, scoring
 from twinedge.errors import InputError
 from twinedge.run_folder import Run
-from twinedge.scoring.calibration import interval_score
 
 RESULTS = Path(__file__).parent / "results" / "group_coverage.json"
 SETS = ("cs", "ee", "yh")
-# Columns that distinguish groups: ingredients, relative compactness, and all but the Froude number.
-COLUMNS = {"cs": slice(0, 7), "ee": slice(0, 1), "yh": slice(0, 5)}
 DIVISIONS = 10
 COVERAGE, ANCHORS = 0.9, 32
 LOWEST, HIGHEST = 0.86, 0.94  # what a mean coverage may be
@@ -54,18 +53,10 @@ class Job(NamedTuple):
         return f"{TRAINING}/{self.effort}/{self.name}/{self.division}"
 
 
-def groups_of(name: str) -> tuple[Any, np.ndarray]:
-    """Load a table, and number the group of each row."""
-    table = data.load(name)
-    distinct = np.unique(table.X[:, COLUMNS[name]], axis=0, return_inverse=True)[1]
-    return table, distinct.ravel()
-
-
 def compute(job: Job) -> dict[str, Any]:
     """Train, export and test one division."""
     warnings.simplefilter("ignore")
-    table, group = groups_of(job.name)
-    rows = data.split_groups(group, job.division)
+    table, group, rows = divided(job.name, job.division)
     train, validation, test = ((table.X[part], table.y[part]) for part in rows)
     model = TwinRegressor(effort=job.effort, random_state=0)
     model.fit(*train, validation=(*validation, group[rows.val]), groups=group[rows.train])
@@ -84,27 +75,20 @@ def compute(job: Job) -> dict[str, Any]:
             "rmse_pack": scoring.rmse(device.predict(test[0]), test[1]),
             "ratio_on_validation": done.files[0].score.ratio_to_float,
             "method": done.method,
-            "float": score_intervals(model.predict_interval(test[0], COVERAGE), test[1]),
-            "pack": score_intervals(device.predict_interval(test[0], [COVERAGE])[..., 0], test[1]),
+            "float": scored(model, test),
+            "pack": scored(device, test),
         }
     try:
         model.calibrate(*validation, chosen=True)
-        found["validation_only"] = score_intervals(
-            model.predict_interval(test[0], COVERAGE), test[1]
-        )
+        found["validation_only"] = scored(model, test)
     except InputError:  # too few rows of one group
         found["validation_only"] = None
     return found
 
 
-def score_intervals(ends: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Score intervals."""
-    low, high = np.asarray(ends, np.float64).T
-    return {
-        "coverage": float(np.mean((low <= y) & (y <= high))),
-        "width": float(np.mean(high - low)),
-        "score": interval_score(low, high, y, COVERAGE),
-    }
+def scored(model: Any, test: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
+    """Score intervals of a model or a pack on test rows."""
+    return score_intervals(*model.predict_interval(test[0], COVERAGE).astype(float).T, test[1])
 
 
 def summarise(cells: dict[str, dict[str, Any]], effort: str) -> list[dict[str, Any]]:

@@ -46,11 +46,6 @@ ANCHORS, COVERAGE, LEVEL = 32, 0.9, 900
 RIVALS = ("constant", "spread", "networks", "boosting")
 
 
-def part(table, rows):
-    """Features and targets of some rows."""
-    return table.X[rows], table.y[rows]
-
-
 def trained(folder: Path, name: str, split: int, shape: str) -> Run:
     """Load a run, or train it; benchmarks share them."""
     twins, hidden = shape.split("x")
@@ -117,11 +112,10 @@ def networks(folder: Path, name: str, split: int) -> dict[str, object]:
     from mapie.conformity_scores import ResidualNormalisedScore
     from mapie.regression import SplitConformalRegressor
 
-    table, rows = data.load(name), data.splits(name, split)
-    validation, test = part(table, rows.val), part(table, rows.test)
+    _, _, train, validation, test, *_ = rows_of(name, split, Path())
     place = folder / "networks" / name / f"{split}.npz"
     if not place.exists():
-        features = table.X.shape[1]
+        features = train[0].shape[1]
         room = twin_bytes(Model.of(features, (128, 128), ANCHORS))
         width = max(
             one
@@ -129,7 +123,7 @@ def networks(folder: Path, name: str, split: int) -> dict[str, object]:
             if ann_bytes(Model.of(features, (one, one), ANCHORS), 4) <= room
         )
         four = EnsembleRegressor(AnnRegressor(hidden=(width, width)), n=4, random_state=0)
-        four.fit(*part(table, rows.train), validation=validation)
+        four.fit(*train, validation=validation)
         predictions = {
             key: np.stack([member.predict(points[0]) for member in four.members_])
             for key, points in (("val", validation), ("test", test))
@@ -155,7 +149,7 @@ def boosting(name: str, split: int) -> dict[str, object]:
     """Quantile gradient boosting, conformalised by MAPIE on the validation rows."""
     from mapie.regression import ConformalizedQuantileRegressor
 
-    table, rows = data.load(name), data.splits(name, split)
+    rows = rows_of(name, split, Path())
     levels = ((1 - COVERAGE) / 2, 1 - (1 - COVERAGE) / 2, 0.5)
     models = [
         GradientBoostingRegressor(
@@ -166,12 +160,12 @@ def boosting(name: str, split: int) -> dict[str, object]:
             learning_rate=0.05,
             subsample=0.5,
             random_state=0,
-        ).fit(*part(table, rows.train))
+        ).fit(*rows.train)
         for alpha in levels
     ]
     wrapped = ConformalizedQuantileRegressor(models, confidence_level=COVERAGE, prefit=True)
-    wrapped.conformalize(*part(table, rows.val))
-    X, y = part(table, rows.test)
+    wrapped.conformalize(*rows.validation)
+    X, y = rows.test
     _, ends = wrapped.predict_interval(X)
     return {"boosting": score_intervals(ends[:, 0, 0], ends[:, 1, 0], y)}
 

@@ -26,7 +26,9 @@ def test_memory_is_counted_at_once(command, tmp_path):
         "memory.svg",
     ]
     record = json.loads((tmp_path / "here" / "memory.json").read_text())
-    assert record["counts"]["rows"]["ANNs, f = 1"][5] == 32 * 16897
+    rows = record["counts"]["rows"]
+    assert (rows["ANNs, f = 1"][5], rows["twin, f = 10"][5]) == (32 * 16897, 19681)
+    assert "twin, f = 10" in (tmp_path / "here" / "memory.svg").read_text()
 
 
 @pytest.fixture

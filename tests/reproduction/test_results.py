@@ -83,12 +83,6 @@ def test_sweeps_have_a_column_for_each_number(outcome):
     assert "NN inference" in figure(found)
 
 
-def test_counts_need_no_cells(outcome):
-    memory = outcome("memory", None, ["bc", "tf"])
-    assert memory.record()["counts"]["rows"]["twin, f = 10"][5] == 19681
-    assert "twin, f = 10" in figure(memory)
-
-
 def test_a_panel_ends_where_what_is_far_beyond_would_flatten_it(outcome):
     errors = [1.0] * (len(LOOP_WEIGHTS) - 1) + [50.0]
     cell = {"supervised": 1.0, "loop_weights": list(LOOP_WEIGHTS), "semi_supervised": errors}
