@@ -27,16 +27,13 @@ from record import command_line, write_record
 from rivals import RUNS, rows_of
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingRegressor
-from trained import fit_or_load
+from trained import fit_or_load, packed
 
 from twinedge import AnnRegressor, EnsembleRegressor, data, scoring
-from twinedge.anchors import choose
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import twin_bytes
-from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.run_folder import Run
 from twinedge.runtime import reference
-from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.scoring.calibration import interval_score, quantile
 from twinedge.scoring.scores import rank_correlation
 from twinedge_export.quantise import quantise
@@ -64,13 +61,8 @@ def score_intervals(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[st
 
 def measure(run: Run) -> dict[str, object]:
     """Score a run on its test points, from the integers of its pack."""
-    model, twins = run.model, len(run.model.weights_)
-    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
-    rows = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
-    lists = [rows[twin::twins] for twin in range(twins)]
-    model.difficulty_ = learn_difficulty(model, 0, lists)  # like an export
-    pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
-    plain = reference.evaluate(quantise(model, lists), run.test[0]).mean
+    pack, lists = packed(run, ANCHORS)
+    plain = reference.evaluate(quantise(run.model, lists), run.test[0]).mean
     X, y = run.test
     seen, found = (reference.evaluate(pack, points) for points in (run.validation[0], X))
     ends = reference.bounds(pack, found, LEVEL)

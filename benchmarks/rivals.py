@@ -44,7 +44,7 @@ from rivals_page import PAGE, RESULTS, Cells, summarise, write_page
 from rivals_rows import ANCHORS, LONG, MEMBERS, Points, Rows, hidden_of, room, rows_of
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
-from trained import TRAINING, fit_or_load
+from trained import TRAINING, fit_or_load, packed
 from workers import write_cells
 
 from twinedge import data, load, scoring
@@ -148,11 +148,11 @@ def nearest(rows: Rows, budget: int) -> Fitted:
                 index = NearestNeighbors(n_neighbors=min(32, len(y)), p=power).fit(X)
                 seen = index.kneighbors(rounded(rows.validation[0]))
                 for k, by_distance in product((1, 2, 3, 4, 6, 8, 12, 16, 24, 32), (False, True)):
-                    error = rmse(averaged(*seen, y, k, by_distance), rows.validation[1])
+                    mean = partial(averaged, y, k, by_distance)
+                    error = rmse(mean(*seen), rows.validation[1])
                     choice = f"{how} {len(y)} rows, k {k}, p {power}, {name}"
                     choice += ", by distance" * by_distance
-                    predict = partial(predict_nearest, rounded, index, y, k, by_distance)
-                    found.append((error, Fitted(predict, size, choice)))
+                    found.append((error, Fitted(predictor(rounded, index, mean), size, choice)))
     return min(found, key=lambda one: one[0])[1]
 
 
@@ -180,24 +180,15 @@ def stored(X: np.ndarray, y: np.ndarray, count: int) -> dict[str, Points]:
     return {"random": (X[pick], y[pick]), "centres": (clusters.cluster_centers_[there], means)}
 
 
-def averaged(
-    far: np.ndarray, near: np.ndarray, y: np.ndarray, k: int, by_distance: bool
-) -> np.ndarray:
-    """Mean target of the nearest."""
+def predictor(rounded: Predictor, index: NearestNeighbors, mean: Callable[..., Any]) -> Predictor:
+    """Return a function that predicts points by their neighbors."""
+    return lambda X: mean(*index.kneighbors(rounded(X)))
+
+
+def averaged(y: np.ndarray, k: int, by_distance: bool, far: np.ndarray, near: np.ndarray) -> Any:
+    """Mean target of the nearest, given distances and rows of more of them."""
     weights = 1 / (far[:, :k] + 1e-9) if by_distance else np.ones_like(far[:, :k])
     return (weights * y[near[:, :k]]).sum(axis=1) / weights.sum(axis=1)
-
-
-def predict_nearest(
-    rounded: Predictor,
-    index: NearestNeighbors,
-    y: np.ndarray,
-    k: int,
-    by_distance: bool,
-    X: np.ndarray,
-) -> np.ndarray:
-    """Predict with neighbors."""
-    return averaged(*index.kneighbors(rounded(X)), y, k, by_distance)
 
 
 def linear(rows: Rows) -> Fitted:
@@ -275,20 +266,10 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
 
 def ours(rows: Rows, size: str, twins: int, effort: str, runs: Path) -> Fitted:
     """Twins as the integers of their pack: trained, or loaded from a folder of runs."""
-    from twinedge.anchors import choose
-    from twinedge.estimators.difficulty import learn_difficulty
     from twinedge.pack import write_pack
-    from twinedge.runtime.pack_calibration import calibrate_pack
-    from twinedge_export.quantise import quantise
 
     hidden = hidden_of(size, twins, rows.train[0].shape[1])
-    run = fit_or_load(runs, rows, twins, hidden, effort)
-    model = run.model
-    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
-    chosen = choose(model.anchor_X_, model.anchor_y_, ANCHORS, "auto", **options).rows
-    lists = [chosen[twin::twins] for twin in range(twins)]
-    model.difficulty_ = learn_difficulty(model, 0, lists)  # like an export
-    pack = calibrate_pack(quantise(model, lists, intervals=True), *run.validation, chosen=True)
+    pack, _ = packed(fit_or_load(runs, rows, twins, hidden, effort), ANCHORS)
     held = write_pack(pack, metadata=False)
 
     def predict(X: np.ndarray) -> np.ndarray:

@@ -5,8 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from twinedge import TwinRegressor, export
+from twinedge.anchors import choose
+from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.fitting import TrainSettings, fit_dataset
+from twinedge.pack import Pack
 from twinedge.run_folder import Run, load_run
+from twinedge.runtime.pack_calibration import calibrate_pack
+from twinedge_export.quantise import quantise
 
 # Raised whenever training changes, which makes earlier cells and runs void.
 TRAINING = "5"
@@ -48,6 +53,20 @@ def fit_or_load(
     if run.model.effort != effort:
         raise SystemExit(f"{place} was trained with effort {run.model.effort}, not {effort}")
     return run
+
+
+def packed(run: Run, anchors: int) -> tuple[Pack, list[Any]]:
+    """Choose anchors, round and calibrate, like an export.
+
+    Returns the pack with intervals, and the rows of the anchors of each twin.
+    """
+    model, twins = run.model, len(run.model.weights_)
+    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
+    rows = choose(model.anchor_X_, model.anchor_y_, anchors, "auto", **options).rows
+    lists = [rows[twin::twins] for twin in range(twins)]
+    model.difficulty_ = learn_difficulty(model, 0, lists)
+    pack = quantise(model, lists, intervals=True)
+    return calibrate_pack(pack, *run.validation, chosen=True), lists
 
 
 def load_or_export(folder: Path) -> Path:
