@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from intervals import measure
+from intervals import measure, trained
 from machine import machine
 from record import command_line, publish, read_cells
 from reproduction.paper_tables import ORDER, TABLES, printed
-from rivals import RUNS, rows_of
+from rivals import RUNS
 from scipy.stats import sem
-from trained import TRAINING, fit_or_load
+from trained import TRAINING
 from workers import write_cells
 
 from twinedge import data
@@ -57,10 +57,8 @@ class Job(NamedTuple):
 
 def compute(job: Job) -> dict[str, Any]:
     """Train one cell, or load its run from the folder; return its results."""
-    twins, hidden = job.shape.split("x")
-    rows = rows_of(job.name, job.split, Path())
     start = time.perf_counter()
-    run = fit_or_load(job.runs, rows, int(twins), tuple(map(int, hidden.split("-"))), job.effort)
+    run = trained(job.runs, job.name, job.split, job.shape, job.effort)
     model = run.model
     return {
         "cell": job.key,

@@ -43,11 +43,11 @@ ANCHORS, COVERAGE, LEVEL = 32, 0.9, 900
 RIVALS = ("constant", "spread", "networks", "boosting")
 
 
-def trained(folder: Path, name: str, split: int, shape: str) -> Run:
+def trained(folder: Path, name: str, split: int, shape: str, effort: str = "normal") -> Run:
     """Load a run, or train it; benchmarks share them."""
     twins, hidden = shape.split("x")
     rows = rows_of(name, split, Path())
-    return fit_or_load(folder, rows, int(twins), tuple(map(int, hidden.split("-"))))
+    return fit_or_load(folder, rows, int(twins), tuple(map(int, hidden.split("-"))), effort)
 
 
 def score_intervals(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:

@@ -70,9 +70,9 @@ def test_the_readme_shows_the_published_summary(accuracy):
 
 def test_a_run_of_another_training_or_effort_makes_no_cell(accuracy, monkeypatch, tmp_path):
     trained = sys.modules["trained"]
+    rows = sys.modules["rivals_rows"].rows_of("tf", 0, Path())
     tiny = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.01, "steps": 20}
     monkeypatch.setattr(trained, "TwinRegressor", partial(TwinRegressor, intervals=False, **tiny))
-    rows = accuracy.rows_of("tf", 0, Path())
     wanted = tmp_path, rows, 1, (4,)
     made = trained.fit_or_load(*wanted, "normal")
     assert trained.fit_or_load(*wanted, "normal").scores == made.scores
