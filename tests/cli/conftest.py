@@ -99,18 +99,9 @@ def changed():
 
 
 @pytest.fixture(scope="session")
-def curve_csv(curve, tmp_path_factory):
+def curve_csv(curve, write_points, tmp_path_factory):
     """The curve as a file: angle, offset, idle, level."""
-    path = tmp_path_factory.mktemp("tables") / "curve.csv"
-    np.savetxt(
-        path,
-        np.column_stack(curve),
-        fmt="%.17g",
-        delimiter=",",
-        header="angle,offset,idle,level",
-        comments="",
-    )
-    return path
+    return write_points(tmp_path_factory.mktemp("tables") / "curve.csv", *curve)
 
 
 @pytest.fixture(scope="session")
@@ -152,6 +143,18 @@ def exported_pack(tiny_run, tmp_path_factory):
 def pack(exported_pack, tmp_path):
     """The same in the folder of the test."""
     return shutil.copy(exported_pack, tmp_path / "model.twin")
+
+
+@pytest.fixture(scope="session")
+def write_points():
+    """Write a table of points: ``write_points(path, X, y)`` returns the path."""
+
+    def write(path, X, y, header="angle,offset,idle,level"):
+        rows = np.column_stack([X, y])
+        np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=header, comments="")
+        return path
+
+    return write
 
 
 @pytest.fixture(scope="session")

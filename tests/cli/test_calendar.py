@@ -105,7 +105,8 @@ def test_a_remark_describes_what_became_of_the_times(tmp_path):
     (tmp_path / "t.csv").write_text(table_of("iso"))
     found = []
     table = tmp_path / "t.csv"
-    twinedge.fit_csv(table, target="power", calendar="when", say=found.append, **TINY)
+    plain = {**TINY, "intervals": False}
+    twinedge.fit_csv(table, target="power", calendar="when", say=found.append, **plain)
     (remark,) = [one for one in found if "calendar" in one]
     words = "t.csv: column 'when' is a calendar: hour, weekday and season of its times, in UTC"
     assert remark.endswith(words)
@@ -121,7 +122,8 @@ def test_hours_of_new_year_are_not_too_fine_for_a_device(tmp_path):
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*32-bit")
         table = tmp_path / "t.csv"
-        twinedge.fit_csv(table, target="power", calendar="when", say=remarks.append, **TINY)
+        plain = {**TINY, "intervals": False}
+        twinedge.fit_csv(table, target="power", calendar="when", say=remarks.append, **plain)
     assert not any("32-bit" in one for one in remarks)
 
 
@@ -130,7 +132,7 @@ def test_a_data_frame_has_times_of_its_own_kind(home, tmp_path):
 
     frame = pandas.read_csv(home / "day.csv")
     frame["when"] = pandas.to_datetime(frame["when"], dayfirst=True)
-    run = twinedge.fit_csv(frame, target="power", calendar="when", **TINY)
+    run = twinedge.fit_csv(frame, target="power", calendar="when", intervals=False, **TINY)
     assert isinstance(run.encoding.kinds[0], Calendar)
     same = load_run(home / "run").model.predict(frame[["when", "load"]])
     assert run.model.predict(frame[["when", "load"]]) == pytest.approx(same, rel=1e-5)
@@ -149,7 +151,7 @@ def test_a_regressor_takes_a_calendar_by_its_encoding(home):
     frame["when"] = pandas.to_datetime(frame["when"], dayfirst=True)
     power = pandas.read_csv(home / "day.csv")["power"]
     encoding = Encoding([("when", Calendar()), ("load", None)])
-    model = twinedge.TwinRegressor(**TINY).fit(frame, power, encoding=encoding)
+    model = twinedge.TwinRegressor(**TINY, intervals=False).fit(frame, power, encoding=encoding)
     assert model.predict(frame[["load", "when"]]).shape == (ROWS,)
     assert not model.outside(frame.assign(when=pandas.Timestamp("2030-07-01"))).any()
 
@@ -188,26 +190,15 @@ def test_other_commands_refuse_it_too(refused, tmp_path):
         refused(*command.split(), "t.csv", "--target", "power", *options, says=says)
 
 
-@pytest.mark.parametrize("impute", [[], ["--impute", "median"]])
-def test_a_missing_time_is_refused_and_not_filled_in(refused, tmp_path, impute):
+def test_a_word_or_a_hole_among_times_is_refused_by_its_row(refused, tmp_path, home):
     lines = table_of("iso").splitlines()
-    lines[7] = "," + lines[7].partition(",")[2]
-    (tmp_path / "t.csv").write_text("\n".join(lines))
+    hole = [*lines[:7], "," + lines[7].partition(",")[2], *lines[8:]]
+    (tmp_path / "hole.csv").write_text("\n".join(hole))
     words = ["row 8, column 'when': missing value; fill it in or remove the row"]
-    options = ["--target", "power", "--calendar", "when", *impute]
-    refused("train", "t.csv", *options, says=words)
-
-
-def test_a_word_among_times_is_refused_by_its_row(refused, tmp_path, home):
-    lines = table_of("iso").splitlines()
+    options = ["--target", "power", "--calendar", "when", "--impute", "median"]
+    refused("train", "hole.csv", *options, says=words)
     lines[7] = "soon" + lines[7][lines[7].index(",") :]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     words = ["row 8, column 'when': 'soon' cannot be read as a time"]
     refused("train", "t.csv", "--target", "power", "--calendar", "when", says=words)
     refused("predict", home / "out" / "model.twin", "t.csv", says=words)
-
-
-def test_a_column_of_dates_is_refused_with_what_could_be_done(refused, tmp_path):
-    (tmp_path / "t.csv").write_text(table_of("iso"))
-    says = ["--time when", "hour, weekday and season, use --calendar when", "--drop when"]
-    refused("train", "t.csv", "--target", "power", says=says)

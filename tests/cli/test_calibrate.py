@@ -7,18 +7,12 @@ from twinedge import export
 from twinedge.pack import read_pack
 
 
-def write(path, X, y, header="angle,offset,idle,level"):
-    rows = np.column_stack([X, y])
-    np.savetxt(path, rows, fmt="%.17g", delimiter=",", header=header, comments="")
-    return path
-
-
 @pytest.fixture
-def fresh(curve, tmp_path):
+def fresh(curve, write_points, tmp_path):
     """40 rows whose targets are five times as far off as in training."""
     X, y = curve
     rng = np.random.default_rng(0)
-    return write(tmp_path / "fresh.csv", X[80:], y[80:] + 5 * rng.normal(size=40))
+    return write_points(tmp_path / "fresh.csv", X[80:], y[80:] + 5 * rng.normal(size=40))
 
 
 def test_intervals_follow_the_rows_and_predictions_stay(cli, pack, fresh):
@@ -52,11 +46,11 @@ def test_another_file_may_be_written(cli, pack, fresh, tmp_path):
     ids=["too few", "another feature", "no target"],
 )
 def test_rows_that_do_not_do_are_refused_and_nothing_is_written(
-    refused, pack, curve, tmp_path, rows, header, says
+    refused, pack, curve, write_points, tmp_path, rows, header, says
 ):
     X, y = curve
     before = pack.read_bytes()
-    write(tmp_path / "bad.csv", X[:rows], y[:rows], header)
+    write_points(tmp_path / "bad.csv", X[:rows], y[:rows], header)
     refused("calibrate", pack, tmp_path / "bad.csv", says=[says])
     assert pack.read_bytes() == before
     assert [one.name for one in pack.parent.iterdir() if one.name.startswith(".")] == []

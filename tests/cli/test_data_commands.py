@@ -50,13 +50,3 @@ def test_show_as_json(cli):
     }
     assert [one["column"] for one in columns][-1] == report["target"] == "voltage"
     assert columns[0]["max"] == load("wsb", "paper").X[:, 0].max()
-
-
-def test_unknown_set(refused):
-    refused("data", "show", "css", says=["'css'", "did you mean 'cs'?", "bc, bh, cs"])
-
-
-def test_unknown_variant(refused):
-    refused(
-        "data", "show", "tf", "--variant", "x", says=["--variant", "'x'", "'published', 'paper'"]
-    )

@@ -61,17 +61,6 @@ def test_there_are_many():
     assert {path for path, _ in commands()} >= {("train",), ("budget", "show"), ("firmware", "run")}
 
 
-def test_the_targets_of_one_training(refused, curve_csv):
-    refused(
-        *("train", curve_csv, "--target", "level", "--target", "angle", "-o", "run"),
-        says=["--target takes one value, but was given 2: level and angle"],
-    )
-    says = ["--target takes one value, but was given 3: a and 'b c' and a"]
-    refused("train", curve_csv, *("--target", "a", "--target", "b c", "--target", "a"), says=says)
-    says = ["--output takes one value, but was given 2: a and b"]
-    refused("train", curve_csv, "--target", "level", "-o", "a", "--output", "b", says=says)
-
-
 @pytest.mark.parametrize("command", ["train", "export", "report", "budget show", "budget fit"])
 def test_yes_and_no_together_are_refused(refused, command):
     says = ["--intervals or --no-intervals", "once"]
@@ -122,16 +111,11 @@ def test_a_slip_is_recognised(cli, command):
     [
         ("train", Parameter("learning_rate"), "--learning-rate"),
         ("train", Parameter("n_jobs", 2), "--jobs 2"),
-        ("train", Parameter("twins", 1), "--twins 1"),
         ("train", Parameter("drop", ["a", "b c"]), "--drop a --drop 'b c'"),
         ("budget fit", Parameter("learning_rate"), "learning rate"),
-        ("budget fit", Parameter("resume", True), "resume"),
         ("export", Parameter("tolerance", 0.02), "--tolerance 0.02"),
         ("report", Parameter("tolerance", 0.02), "tolerance 0.02"),
-        ("export", Parameter("neighbors"), "--neighbors"),
-        ("report", Parameter("neighbors"), "neighbors"),
         ("export", Parameter("formats", ("twin", "c")), "--formats twin,c"),
-        ("predict", Parameter("backend", "tflite"), "--backend tflite"),
     ],
 )
 def test_advice_is_spelled_by_the_command_that_gives_it(command, parameter, words):

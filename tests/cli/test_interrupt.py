@@ -57,7 +57,7 @@ def _interrupted(arguments, folder):
 
 def test_an_interrupted_training_can_be_used_and_resumed(cli, curve_csv, loud, changed, tmp_path):
     long = changed(loud, "--steps", 1_000)
-    command = ("train", curve_csv, "--target", "level", "--json", *long)
+    command = ("train", curve_csv, "--target", "level", "--json", *long, "--no-intervals")
     code, out, err = _interrupted((*command, "-o", "run"), tmp_path)
     assert code == 130
     lines = [line for line in err.splitlines() if "% done" not in line]
@@ -102,7 +102,7 @@ def test_stopped_between_folds_and_final_round(
     cli, curve_csv, loud, changed, tmp_path, monkeypatch
 ):
     choosing = changed(loud, "--weight-decay", "auto")
-    command = ("train", curve_csv, "--target", "level", *choosing)
+    command = ("train", curve_csv, "--target", "level", *choosing, "--no-intervals")
     train = selection.train
 
     def stopped(*arguments, stage, **options):
@@ -155,7 +155,7 @@ def test_stopped_while_the_networks_are_scored(moment, cli, curve_csv, loud, tmp
 @pytest.fixture
 def stopped(cli, curve_csv, tiny, monkeypatch):
     """The command of a training that was interrupted at once."""
-    command = ("train", curve_csv, "--target", "level", "-o", "run", *tiny)
+    command = ("train", curve_csv, "--target", "level", "-o", "run", *tiny, "--no-intervals")
     with monkeypatch.context() as patch:
         patch.setattr(trainer, "wait", _ctrl_c)
         answer = cli(*command)
@@ -164,13 +164,17 @@ def stopped(cli, curve_csv, tiny, monkeypatch):
     return command
 
 
-def test_resume_refuses_another_training(refused, stopped):
+def test_resume_refuses_another_training_and_without_it_one_starts_over(
+    cli, refused, stopped, tmp_path
+):
     for option, word in (
         ("--seed", "another value of seed"),
         ("--split", "other data"),
         ("--twins", "another value of twins"),
     ):
         refused(*stopped, "--resume", option, 2, says=["run.checkpoint", f"begun with {word}"])
+    assert cli(*stopped).code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_resume_refuses_a_damaged_checkpoint(refused, stopped, tmp_path):
@@ -179,14 +183,9 @@ def test_resume_refuses_a_damaged_checkpoint(refused, stopped, tmp_path):
     refused(*stopped, "--resume", says=["run.checkpoint", "damaged", "without --resume"])
 
 
-def test_resume_may_be_louder_or_quieter(cli, stopped):
+def test_resume_may_be_louder(cli, stopped):
     answer = cli(*(word for word in stopped if word != "--quiet"), "--resume")
     assert (answer.code, answer.err) == (0, "")
-
-
-def test_training_again_without_resume_starts_over(cli, stopped, tmp_path):
-    assert cli(*stopped).code == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_ctrl_c_anywhere_else_is_exit_130(cli, monkeypatch):

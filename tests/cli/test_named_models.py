@@ -7,11 +7,11 @@ import pytest
 
 @pytest.fixture(scope="module")
 def exported(tiny_run, tmp_path_factory):
-    """Folder of an export with a pack and a TFLite file."""
+    """Folder of an export with a pack and an ONNX file."""
     from twinedge_export import export
 
     folder = tmp_path_factory.mktemp("exported") / "out"
-    formats = ("twin", "tflite")
+    formats = ("twin", "onnx")
     export(tiny_run, folder, anchors=8, select="xy", formats=formats, tolerance=10.0)
     return folder
 
@@ -43,13 +43,13 @@ def test_the_folder_of_an_export_means_its_pack(cli, out, curve_csv, command):
 
 
 def test_a_backend_reads_its_own_file_of_an_export(cli, refused, out, curve_csv):
-    answer = cli("predict", out, curve_csv, "--backend", "tflite", "--json")
-    assert answer.json["file"] == "out/model.tflite"
+    answer = cli("predict", out, curve_csv, "--backend", "onnx", "--json")
+    assert answer.json["file"] == "out/model.onnx"
     assert cli("evaluate", out, curve_csv, "--backend", "numpy", "--json").json["file"] == (
         "out/model.twin"
     )
-    says = ["--backend onnx reads .onnx files, but out/model.twin is not one"]
-    refused("predict", out, curve_csv, "--backend", "onnx", says=says)
+    says = ["--backend tflite reads .tflite files, but out/model.twin is not one"]
+    refused("predict", out, curve_csv, "--backend", "tflite", says=says)
 
 
 def test_firmware_is_built_of_an_export(refused, out, tiny_run):
@@ -85,9 +85,3 @@ def test_a_pack_where_a_run_is_meant(refused, out, command):
             "Packs are read by predict, evaluate, inspect, calibrate, adapt, report, budget and",
         ]
         refused(*command.format(model).split(), says=says)
-
-
-def test_a_folder_that_is_neither(refused, curve_csv, tmp_path):
-    (tmp_path / "photos").mkdir()
-    refused("inspect", "photos", says=["photos cannot be read: Is a directory", ".twin"])
-    refused("predict", "photos", curve_csv, says=["photos is not a run"])

@@ -66,26 +66,7 @@ def test_a_table_gets_the_bits_of_the_reference(cli, pack, curve, curve_csv):
     np.testing.assert_array_equal(answer.json["prediction"], found.mean)
     np.testing.assert_array_equal(answer.json["spread"], found.spread)
     assert answer.json["file"] == str(pack)
-
-
-def test_features_outside_the_training_range_are_named(cli, pack, tmp_path):
-    (tmp_path / "new.csv").write_text("idle,angle,offset\n-20,0.5,6\n1e9,0.5,-99\n")
-    answer = cli("predict", pack, "new.csv")
-    head, plain, far = answer.out.splitlines()
-    assert head == "level,spread,outside"
-    assert plain.endswith(",")
-    assert far.endswith(",offset|idle")
-
-
-def test_what_an_export_calibrated_has_intervals(cli, exported, curve, curve_csv):
-    answer = cli("predict", exported / "model.twin", curve_csv, "--json")
-    device = load(exported / "model.twin")
-    assert device.coverages
-    assert answer.json["coverage"] == device.usual_coverage
-    low, high = device.predict_interval(curve[0], device.usual_coverage).T
-    np.testing.assert_array_equal(answer.json["low"], low)
-    np.testing.assert_array_equal(answer.json["high"], high)
-    assert np.mean((low <= curve[1]) & (curve[1] <= high)) > 0.7
+    assert cli("predict", pack, curve_csv).out.startswith("level,spread,outside\n")
 
 
 @pytest.mark.parametrize(("coverage", "backend"), [(None, "native"), (0.5, "numpy")])
@@ -110,7 +91,7 @@ def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, co
     assert answer.json["missing"] == answer.json["outside"] == [[]] * 120
 
 
-def test_what_was_outside_or_missing_is_named(cli, calibrated, tmp_path):
+def test_what_was_outside_or_missing_is_named(cli, calibrated, pack, tmp_path):
     (tmp_path / "new.csv").write_text(
         "idle,angle,offset\n-20,0.5,6\n1e9,0.5,-99\n-20,0.5,\nNA,7,?\n"
     )
@@ -134,6 +115,8 @@ def test_what_was_outside_or_missing_is_named(cli, calibrated, tmp_path):
     report = cli("predict", calibrated, "new.csv", "--json").json
     assert report["missing"] == [[], [], ["offset"], ["offset", "idle"]]
     assert report["outside"] == [[], ["offset", "idle"], [], ["angle"]]
+    (tmp_path / "far.csv").write_text("idle,angle,offset\n-20,0.5,6\n1e9,0.5,-99\n")
+    assert cli("predict", pack, "far.csv", "--json").json["outside"] == report["outside"][:2]
 
 
 def test_what_may_not_be_missing_is_refused_with_its_place(refused, calibrated, pack, tmp_path):
@@ -168,20 +151,15 @@ def test_other_neighbors_than_it_was_calibrated_for_are_remarked(cli, calibrated
 @pytest.mark.parametrize(
     ("file", "coverage", "says"),
     [
-        ("calibrated", "0.99", ["no intervals of coverage 0.99", "0.95; its calibration rows"]),
         ("calibrated", "0.9005", ["no intervals of coverage 0.9005, it has 0.5, 0.8, 0.9, 0.95"]),
         ("calibrated", "90", ["--coverage", "90.0 is not in the range 0<x<1"]),
-        ("calibrated", "high", ["--coverage", "'high'", "between 0 and 1"]),
         ("pack", "0.9", ["model.twin has no intervals"]),
     ],
 )
-@pytest.mark.parametrize("table", ["table", "lines"])
-def test_a_coverage_that_is_not_there_is_refused(
-    refused, request, curve_csv, file, coverage, says, table
-):
-    model = request.getfixturevalue(file)
-    where = "-" if table == "lines" else curve_csv
-    refused("predict", model, where, "--coverage", coverage, says=says)
+def test_a_coverage_that_is_not_there_is_refused(refused, request, curve_csv, file, coverage, says):
+    for where in ("-", curve_csv):
+        model = request.getfixturevalue(file)
+        refused("predict", model, where, "--coverage", coverage, says=says)
 
 
 @pytest.mark.parametrize(
@@ -218,17 +196,6 @@ def test_lines_are_answered_as_they_come_and_bad_ones_survived(pack):
             assert ("error" in answer) == (line == "oops")
         rest, err = process.communicate()
     assert (process.returncode, rest, err) == (0, "", "")
-
-
-@pytest.mark.parametrize("header", ["IDLE,ANGLE,OFFSET", "# idle,angle,ofset"])
-def test_a_wrong_header_ends_the_lines(pack, header):
-    with lines(pack) as process:
-        out, err = process.communicate(f"{header}\n-20,0.5,6\n" * 2)
-    assert (process.returncode, out) == (2, "")
-    assert err.startswith("twinedge: the header has ")
-    assert err.count("\n") == 1
-    close = "OFFSET" if "OFFSET" in header else "ofset"
-    assert f"'offset' (did you mean {close!r}?)" in err
 
 
 def test_lines_are_answered_like_a_table(cli, calibrated, tmp_path):

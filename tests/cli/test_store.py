@@ -132,19 +132,6 @@ def test_the_latest_points_are_listed_unless_all_are_wanted(cli, pack, points, t
     assert len(cli("store", "show", "site.store", "--json").json["list"]) == 40
 
 
-@pytest.mark.parametrize(("program", "erased"), [(1, b"\0"), (256, b"\xff")])
-def test_a_dump_of_a_microcontroller_is_read_like_a_file(
-    cli, pack, points, tmp_path, learnt, program, erased
-):
-    dump = dumped(tmp_path / "dump.bin", pack, points, program, erased)
-    learnt("dump.store")
-    keys = ("points", "damaged", "used", "rmse_shipped", "rmse_adapted", "list")
-    found, right = (
-        cli("store", "show", name, "--pack", pack, "--json").json for name in (dump, "dump.store")
-    )
-    assert [found[key] for key in keys] == [right[key] for key in keys]
-
-
 def test_an_empty_store_is_shown_as_such(cli, pack, tmp_path):
     (tmp_path / "new.bin").write_bytes(b"\xff" * 4096)
     for options in ([], ["--pack", pack]):
@@ -205,22 +192,15 @@ def test_points_are_written_as_a_table_to_train_on(cli, pack, learnt, points, tm
     numbers = np.array([row[:4] for row in rows], np.float32)
     right = np.column_stack([points[0], points[1]])[:6].astype(np.float32)
     np.testing.assert_array_equal(numbers, right)
+    cli("store", "export", "north.store", "-o", "bare.csv")  # without a pack
+    assert table_of(tmp_path / "bare.csv")[0] == ["x0", "x1", "x2", "y", "device"]
     # The same points are learnt from it again.
     assert cli("adapt", pack, "p.csv", "--store", "again.store", "--json").json["points"] == 6
     again = load(pack, store=tmp_path / "again.store").points
     np.testing.assert_array_equal(again.X, right[:, :3])
 
 
-def test_without_a_pack_columns_are_numbered(cli, learnt, tmp_path):
-    learnt("north.store", slice(2))
-    out = cli("store", "export", "north.store", "-o", "p.csv").out
-    assert [row.split()[0] for row in out.splitlines()] == [
-        *("output", "points", "suspect", "devices", "columns")
-    ]
-    assert table_of(tmp_path / "p.csv")[0] == ["x0", "x1", "x2", "y", "device"]
-
-
-def test_a_glitch_is_left_out_unless_it_is_wanted(cli, pack, learnt, points, tmp_path):
+def test_a_glitch_is_left_out_unless_it_is_wanted(cli, refused, pack, learnt, points, tmp_path):
     learnt("north.store", slice(6))
     device = load(pack, store=tmp_path / "north.store")
     device.learn(points[0][6:7], [-999.0])
@@ -231,13 +211,8 @@ def test_a_glitch_is_left_out_unless_it_is_wanted(cli, pack, learnt, points, tmp
     answer = cli(*command, "--suspect").json
     assert (answer["points"], answer["suspect"]) == (7, 0)
     assert "-999.0" in (tmp_path / "p.csv").read_text()
-
-
-def test_points_that_are_all_suspect_are_no_table(cli, refused, pack, points, tmp_path):
-    load(pack, store=tmp_path / "north.store").learn(points[0][:1], [-999.0])
-    command = ("store", "export", "north.store", "-o", "p.csv")
-    refused(*command, says=["all points are suspect"])
-    assert cli(*command, "--suspect", "--json").json["points"] == 1
+    load(pack, store=tmp_path / "odd.store").learn(points[0][:1], [-999.0])
+    refused("store", "export", "odd.store", "-o", "q.csv", says=["all points are suspect"])
 
 
 def test_the_same_point_of_a_device_is_written_once(cli, learnt, tmp_path):
@@ -325,16 +300,12 @@ FORGET = [
 ]
 
 
-def test_what_does_not_say_which_points_is_refused(refused, learnt):
+def test_points_that_cannot_be_forgotten_are_refused(refused, pack, learnt):
     path = learnt("site.store", slice(6))
     for how, says in FORGET:
         refused("store", "forget", path, *how, says=says)
-
-
-def test_only_what_is_there_can_be_forgotten(refused, pack, learnt):
     refused("store", "forget", "nowhere.store", "--all", says=["nowhere.store does not exist"])
     refused("store", "forget", pack, "--all", says=["is not a store"])
-    path = learnt("site.store", slice(3))
     with Journal(path) as journal:
         journal.lock()
         refused("store", "forget", path, "--all", says=["in use by another program"])

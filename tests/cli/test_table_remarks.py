@@ -86,13 +86,3 @@ def test_packs_read_codes_in_the_same_way(refused, pack, tmp_path, command):
 def test_lines_leave_out_what_is_missing(refused, pack):
     says = ["--missing is for a table"]
     refused("predict", pack, "-", "--missing", "-9999", says=says)
-
-
-def test_a_machine_number_names_the_options_of_the_command(cli, write_table, loud):
-    machine = np.arange(N) // 12
-    write_table(a=A, b=B, machine=machine, y=Y)
-    answer = cli("train", "t.csv", "--target", "y", "-o", "run", *loud, *QUICK)
-    assert (
-        "name it as --group machine; if its numbers stand for names, use --categorical machine"
-        in (answer.err)
-    )

@@ -40,7 +40,8 @@ def closed_pipe():
 
 
 def test_training_prints_its_result_and_nothing_else(run, curve_csv, trained, loud):
-    done = run("train", curve_csv, "--target", "level", "-o", "run", "--json", *loud)
+    given = ("train", curve_csv, "--target", "level", "-o", "run", "--json", *loud)
+    done = run(*given, "--no-intervals")
     assert done.returncode == 0
     assert all("% done" in line for line in done.stderr.splitlines())
     assert json.loads(done.stdout)["rmse_test"] == trained[1]["rmse_test"]
@@ -77,32 +78,32 @@ def test_a_full_disk_is_one_line(run):
     assert done.stderr == "twinedge: cannot write to standard output: No space left on device\n"
 
 
-def test_without_tensorflow_the_line_names_the_extra(run, tmp_path):
-    code = "import sys; sys.modules['tensorflow'] = None; from twinedge.cli import main;"
-    train = ("train", "--dataset", "tf", "-o", tmp_path / "run", "--quiet")
-    done = run("-c", f"{code} main(sys.argv[1:])", *train, python=())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.count("\n") == 1
-    message = "twinedge: tensorflow is not installed: pip install 'twinedge[train]'"
-    assert done.stderr.startswith(message)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_run_predicts_and_becomes_a_pack_without_tensorflow(run, tiny_run, curve_csv, tmp_path):
+def test_only_training_needs_tensorflow_and_names_its_extra(run, tiny_run, curve_csv, tmp_path):
     code = """if True:
         import sys
         sys.modules["tensorflow"] = None
         from twinedge.cli import main
-        for words in (["predict", *sys.argv[1:]], ["export", sys.argv[1], "--formats", "twin"]):
+        few = ["--anchors", "8", "--quiet"]
+        for words in (
+            ["predict", *sys.argv[1:], *few],
+            ["export", sys.argv[1], "--formats", "twin", *few],
+            ["train", "--dataset", "tf", "-o", "run", "--quiet"],
+        ):
             try:
-                main([*words, "--anchors", "8"])
+                main(words)
             except SystemExit as stop:
-                assert not stop.code
+                code = stop.code
+                assert bool(code) == (words[0] == "train")
+        sys.exit(code)
     """
     done = run("-c", code, tiny_run, curve_csv, python=())
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2
     assert done.stdout.startswith("level,spread")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert (tmp_path / "out" / "model.twin").exists()
+    assert done.stderr.count("\n") == 1
+    message = "twinedge: tensorflow is not installed: pip install 'twinedge[train]'"
+    assert done.stderr.startswith(message)
 
 
 def test_light_commands_load_nothing_heavy(run, pack):

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge import TwinRegressor
 from twinedge.budget import Model, twin_bytes
 from twinedge.cli.output import print_record
 from twinedge.cli.train import with_reasons
@@ -37,23 +36,6 @@ def test_a_training_reports_what_it_did(trained):
         *("rmse_linear", "beats_linear", "rmse_trees", "beats_trees", "verdict", "seconds"),
     }
     assert 0 < report["rmse_val"] < 10
-
-
-def test_the_scores_are_those_of_the_python_api(trained, curve_csv):
-    table = read_table(curve_csv, target="level")
-    rows = split_rows(120, 0)
-    parts = [(table.X[some], table.y[some]) for some in rows]
-    model = TwinRegressor(
-        hidden=(8,),
-        steps=300,
-        activation="relu",
-        learning_rate=0.01,
-        weight_decay=0.03,
-        random_state=0,
-    )
-    model.fit(*parts[0], validation=parts[1])
-    assert trained[1]["rmse_val"] == model.validation_rmse_
-    assert trained[1]["rmse_test"] == model.rmse(*parts[2])
 
 
 def test_the_run_holds_what_was_trained(trained):
@@ -89,23 +71,16 @@ def test_seed_split_and_columns_are_those_requested(cli, trained, curve_csv, tin
     assert not np.array_equal(run.test[1], load_run(trained[0]).test[1])
 
 
-def test_the_test_function_needs_no_data_folder(cli, tiny, monkeypatch, tmp_path):
-    monkeypatch.delenv("TWINEDGE_DATA", raising=False)
-    monkeypatch.setenv("TWINEDGE_CACHE", str(tmp_path / "none"))
-    answer = cli(
-        "train", "--dataset", "tf", "--split", 24, "-o", "run", "--json", *tiny, "--no-intervals"
-    )
-    assert (answer.code, answer.err) == (0, "")
-    assert (
-        answer.json.items() >= {"dataset": "tf", "split": 24, "rows": 1000, "features": 2}.items()
-    )
+def test_twins_neighbors_and_jobs(cli, curve_csv, tiny, tmp_path, monkeypatch):
+    from twinedge.estimators import networks
 
-
-def test_twins_and_neighbors(cli, curve_csv, tiny, tmp_path):
+    requested, jobs_of = [], networks.jobs_of
+    monkeypatch.setattr(networks, "jobs_of", lambda n: requested.append(n) or jobs_of(n))
     answer = cli(
         *("train", curve_csv, "--target", "level", "--twins", 2, "--pairs", "neighbors"),
-        *("--neighbors", 4, "-o", "run", "--json", *tiny, "--no-intervals"),
+        *("--neighbors", 4, "--jobs", 1, "-o", "run", "--json", *tiny, "--no-intervals"),
     )
+    assert set(requested) == {1}
     assert answer.json["twins"] == 2
     assert load_run(tmp_path / "run").model.neighbors == 4
 
@@ -190,23 +165,19 @@ def test_an_export_of_noise_repeats_the_verdict(cli, noise_run):
     assert noise_run[1].splitlines()[-1] in answer.err.splitlines()
 
 
-def test_the_verdict_on_a_line_needs_no_twin(cli, tiny, tmp_path):
-    _write(tmp_path / "line.csv", lambda X, noise: X[:, 0] - X[:, 1] + 0.1 * noise)
-    answer = cli(
-        "train", "line.csv", "--target", "y", "-o", "run", "--json", *tiny, "--no-intervals"
-    )
-    assert (answer.json["beats_mean"], answer.json["beats_linear"]) == (True, False)
-    assert answer.json["verdict"].startswith("A linear model does ")
-
-
-def test_trees_that_are_better_in_the_same_bytes_are_named(cli, tiny):
-    answer = cli("train", "--dataset", "tf", "-o", "run", *tiny)
+def test_trees_that_are_better_in_the_same_bytes_are_named(cli, tiny, monkeypatch, tmp_path):
+    monkeypatch.delenv("TWINEDGE_DATA", raising=False)  # which the test function does not need
+    monkeypatch.setenv("TWINEDGE_CACHE", str(tmp_path / "none"))
+    answer = cli("train", "--dataset", "tf", "--split", 24, "-o", "run", *tiny)
+    assert (answer.code, answer.err) == (0, "")
     assert "beats linear   yes" in answer.out
     assert "beats trees    no" in answer.out
     room = Model.of(2, (8,), 32, activation="relu", intervals=True)
     sentence = answer.out.splitlines()[-1]
     assert sentence.startswith(f"Trees in the same {twin_bytes(room)} bytes do better (RMSE ")
-    assert load_run(Path("run")).scores["verdict"] == sentence
+    run = load_run(Path("run"))
+    assert run.scores["verdict"] == sentence
+    assert run.source == {"dataset": "tf", "split": 24, "rows": 1000}
 
 
 def test_a_lower_error_that_beats_nothing_comes_with_a_reason(capsys):
@@ -269,31 +240,3 @@ def test_teachers_are_named_on_the_command_line_and_recorded(cli, curve_csv, tin
     assert [one["teacher"] for one in record["teachers"]] == ["trees"]
     assert report["taught"] is record["taught"]
     assert all(one["weight"] >= 0 and one["rmse"] > 0 for one in record["teachers"])
-
-
-def test_jobs_are_networks_trained_at_a_time(cli, curve_csv, tiny, monkeypatch):
-    from twinedge.estimators import networks
-
-    requested, jobs_of = [], networks.jobs_of
-    monkeypatch.setattr(networks, "jobs_of", lambda n: requested.append(n) or jobs_of(n))
-    command = (
-        "train",
-        curve_csv,
-        "--target",
-        "level",
-        "--twins",
-        2,
-        "-o",
-        "run",
-        *tiny,
-        "--no-intervals",
-    )
-    assert (cli(*command, "--jobs", 1).code, set(requested)) == (0, {1})
-
-
-@pytest.mark.parametrize("word", ["oracle", "trees,oracle", "auto,trees", ""])
-def test_unknown_teachers_are_refused(cli, curve_csv, tiny, word):
-    answer = cli("train", curve_csv, "--target", "level", *tiny, "--teachers", word)
-    assert answer.code == 2
-    assert "not one of 'networks', 'trees', 'boosting', 'gp'" in answer.err
-    assert "nor 'auto' or 'none'" in answer.err

@@ -91,7 +91,7 @@ def test_remarks_describe_where_time_divides_the_rows(trained):
 
 
 def test_people_read_that_scores_are_for_the_future(cli, log, tiny):
-    answer = cli("train", log, "--target", "level", "--time", "at", *tiny)
+    answer = cli("train", log, "--target", "level", "--time", "at", *tiny, "--no-intervals")
     assert answer.code == 0
     assert "rmse naive" in answer.out
     assert "beats naive" in answer.out
@@ -127,8 +127,8 @@ def test_evaluate_knows_how_the_run_wrote_its_times(cli, curve, tiny, tmp_path):
     header = "at,angle,offset,idle,level"
     (tmp_path / "all.csv").write_text("\n".join([header, *rows]) + "\n")
     (tmp_path / "few.csv").write_text("\n".join([header, rows[32], rows[33]]) + "\n")
-    made = cli("train", "all.csv", "--target", "level", "--time", "at", "-o", "run", *tiny)
-    assert made.code == 0
+    given = ("--target", "level", "--time", "at", "-o", "run", *tiny, "--no-intervals")
+    assert cli("train", "all.csv", *given).code == 0
     answer = cli("evaluate", "run", "few.csv", "--time", "at", "--json", "--quiet")
     assert [one["from"] for one in answer.json["by_time"]] == [
         "2024-02-02T00:00:00Z",
@@ -136,42 +136,16 @@ def test_evaluate_knows_how_the_run_wrote_its_times(cli, curve, tiny, tmp_path):
     ]
 
 
-def test_evaluate_reads_times_for_a_pack_too(cli, trained, log):
-    assert cli("export", trained[0], "-o", "out", "--formats", "twin", "--quiet").code == 0
-    answer = cli("evaluate", "out/model.twin", log, "--time", "at", "--json", "--quiet")
-    assert len(answer.json["by_time"]) == 5
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--time", "when"], ["no column 'when' for the times", "'at'"]),
-        (["--time", "level"], ["'level' is the target and cannot hold times"]),
         (["--time", "at", "--group", "idle"], ["--group idle and --time at", "choose one"]),
         (["--time", "at", "--split", "3"], ["--split 3 and --time at", "leave one of them out"]),
-        (["--time", "at", "--weight", "at"], ["'at' is the weight and cannot hold times"]),
-        ([], ["column 'at' holds dates or times", "use --time at", "--drop at"]),
+        ([], ["'at' holds dates or times", "use --time at", "use --calendar at", "--drop at"]),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(refused, log, options, says):
     refused("train", log, "--target", "level", *options, says=says)
-
-
-@pytest.mark.parametrize(
-    ("cell", "says"),
-    [
-        ("", "missing value"),
-        ("soon", "'soon' cannot be read as a time; write it like 2024-01-31 09:30"),
-        ("2024-02-30", "'2024-02-30' does not exist"),
-    ],
-)
-def test_a_bad_time_is_refused_with_its_row(refused, log, tmp_path, cell, says):
-    lines = log.read_text().splitlines()
-    lines[5] = cell + lines[5][lines[5].index(",") :]
-    bad = tmp_path / "bad.csv"
-    bad.write_text("\n".join(lines) + "\n")
-    arguments = "train", bad, "--target", "level", "--time", "at"
-    refused(*arguments, says=["bad.csv: row 6, column 'at': ", says, "--skip-bad-rows"])
 
 
 def test_evaluate_refuses_columns_that_cannot_hold_the_times(refused, trained, log):
@@ -245,9 +219,8 @@ def test_time_promises_the_error_on_later_rows_and_a_random_split_does_not(cli, 
 
 
 def test_a_report_has_a_section_on_time(cli, trained, tmp_path):
-    answer = cli("report", trained[0], "--quick", "-o", "report.html", "--quiet")
-    assert answer.code == 0
-    page = (tmp_path / "report.html").read_text()
+    assert cli("report", trained[0], "--quick", "--format", "md", "--quiet").code == 0
+    page = (tmp_path / "report.md").read_text()
     assert "How errors change with time" in page
     for block in trained[1]["by_time"]:
         assert block["until"] in page

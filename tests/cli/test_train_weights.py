@@ -122,15 +122,3 @@ def test_without_weights_rivals_are_those_of_before(curve):
     assert list(weighed) == list(rivals)
     for name, one in rivals.items():
         np.testing.assert_allclose(weighed[name], one, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("Weight", "no column 'Weight' for the weights (did you mean 'weight'?)"),
-        ("level", "column 'level' is the target and cannot hold weights"),
-        ("idle", "column 'idle' holds the weight -"),
-    ],
-)
-def test_a_wrong_column_is_one_line_and_writes_nothing(name, words, table, refused):
-    refused("train", table, "--target", "level", "--weight", name, "-o", "run", says=[words])

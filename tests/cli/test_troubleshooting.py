@@ -73,6 +73,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     (folder / "good.csv").write_text(table(rows=300))
     options = {"target": "y", "activation": "relu", "random_state": 0}
+    options |= {"learning_rate": 0.01, "weight_decay": 0.03}
     given = {"hidden": 8, "steps": 200, **options}
     twinedge.fit_csv(folder / "good.csv", run=folder / "run", **given)
     few = {"hidden": 8, "steps": 20, "twins": 4, "intervals": False, **options}

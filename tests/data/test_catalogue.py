@@ -6,22 +6,10 @@ from twinedge.data.catalogue import CATALOGUE, entry_of
 from twinedge.data.fetch import verify
 
 MEASURED = ("bc", "bh", "cs", "ee", "wn", "yh")
-WITH_FILE = (*MEASURED, "rcl", "wsb")
 
 
 def test_the_nine_sets_of_the_paper_are_there():
     assert names() == ("bc", "bh", "cs", "ee", "rcl", "tf", "wn", "wsb", "yh")
-
-
-@pytest.mark.parametrize("name", WITH_FILE)
-def test_entry_describes_the_true_file(name, true_folder, true_values):
-    entry = CATALOGUE[name]
-    values = true_values(name)
-    assert values.shape == (entry.rows, entry.features + 1)
-    header = (true_folder / entry.file_name).read_text().split("\n", 1)[0]
-    assert header == entry.header
-    np.testing.assert_allclose(values.mean(0), entry.means, rtol=1e-5)
-    verify(entry, values, "here")
 
 
 @pytest.mark.parametrize("name", names())

@@ -43,11 +43,6 @@ def test_a_table_is_the_same_in_every_encoding(write, encoding, mark, remarks, p
     assert tuple(found) == table.remarks
 
 
-def test_letters_that_latin_1_lacks_are_those_of_windows(write):
-    table = read_table(write("€ “x”,y\n1,2\n3,4\n".encode("cp1252")), target="y")
-    assert table.feature_names == ("€ “x”",)
-
-
 def test_a_first_letter_far_down_decides_as_well(write):
     rows = "".join(f"{k},{'ab'[k % 2]},{k * k}\n" for k in range(9000)) + "1,Ü,2\n" * 2
     table = read_table(write(("a,kind,y\n" + rows).encode("latin-1")), target="y")

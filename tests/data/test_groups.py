@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.data import read_table, split_groups
+from twinedge.data import csvfile, read_table, split_groups
 from twinedge.encoding.cells import looks_missing
 
 TABLE = "batch,a,y,b\nred,1,10,0.5\nblue,2,20,0.25\nred,3,30,-1\n"
@@ -106,12 +106,13 @@ def test_a_dropped_column_may_group_rows(write):
     assert table.feature_names == ("a",)
 
 
-def test_a_table_longer_than_a_block_keeps_rows_and_groups_in_step(write):
-    labels = np.random.default_rng(0).integers(0, 9, 40_000)
+def test_a_table_longer_than_a_block_keeps_rows_and_groups_in_step(write, monkeypatch):
+    monkeypatch.setattr(csvfile, "_CELLS_PER_BLOCK", 300)
+    labels = np.random.default_rng(0).integers(0, 9, 450)
     rows = "".join(f"{k},g{label},{2 * k}\n" for k, label in enumerate(labels))
     table = read_table(write("a,who,y\n" + rows), target="y", group="who")
     assert table.groups.tolist() == [f"g{label}" for label in labels]
-    assert table.X[:, 0].tolist() == list(range(40_000))
+    assert table.X[:, 0].tolist() == list(range(450))
 
 
 def test_a_table_without_a_header_has_numbered_columns(write):

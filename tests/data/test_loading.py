@@ -66,11 +66,8 @@ def test_the_papers_text_is_always_made(name, features, true_folder, no_network)
     assert "variant paper" in data.source
 
 
-def test_other_sets_have_no_variant(complaint):
+def test_a_variant_that_is_not_there_is_refused(complaint):
     assert "only rcl and wsb differ" in complaint(load, "cs", variant="paper")
-
-
-def test_an_unknown_variant_is_refused(complaint):
     assert "'published' or 'paper'" in complaint(load, "rcl", variant="x")
 
 

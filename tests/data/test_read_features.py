@@ -111,14 +111,6 @@ BAD = {
         ["row 2", "'b'", "missing"],
     ),
     "text": ("a,b,c\n1,x,3\n", {}, ["row 2", "'b'", "'x'"]),
-    "infinity": (
-        "a,b,c\n1,inf,3\n",
-        {"fillable": np.ones(3, bool)},
-        ["row 2", "'b'", "finite"],
-    ),
-    "empty": ("", {}, ["is empty"]),
-    "header only": ("a,b,c\n", {}, ["no rows"]),
-    "ragged": ("a,b,c\n1,2,3\n4,5\n", {}, ["row 3", "2 cells"]),
 }
 
 

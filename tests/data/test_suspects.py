@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data.conftest import FILES
-from twinedge.data import read_table
 from twinedge.data.source import from_table
 from twinedge.data.suspects import suspects
 from twinedge.encoding.tables import Column
@@ -314,16 +313,6 @@ def test_rows_are_numbered_as_in_the_file(write):
     assert source.remarks[-1].startswith(f"{path}: -9999 is far from all other values of column")
     assert "(row 33;" in source.remarks[-1]
     assert len(source.y) == N
-
-
-def test_a_table_is_read_as_before(write):
-    odd = {"id": np.arange(N), **CLEAN, "leak": 1000 * Y, "b": changed(B, r9=-9999)}
-    path = written(write, odd)
-    table, source = read_table(path, target="y"), from_table(path, target="y")
-    np.testing.assert_array_equal(source.X, table.X)
-    np.testing.assert_array_equal(source.y, Y)
-    assert source.encoding.names == ("id", "a", "b", "leak")
-    assert len(source.remarks) == 3
 
 
 def test_columns_of_names_are_not_looked_at(write):

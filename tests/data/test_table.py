@@ -55,16 +55,7 @@ def test_without_a_target_constant_columns_and_single_rows_pass(write):
 
 
 VARIATIONS = {
-    "semicolon": "a;b;y\n1;2;3\n4;5;6.5\n7;9;9\n",
-    "decimal comma": "a;b;y\n1;2;3\n4;5;6,5\n7;9;9,0\n",
-    "decimal comma, tab": "a\tb\ty\n1\t2\t3\n4\t5\t6,5\n7\t9\t9\n",
-    "tab": "a\tb\ty\n1\t2\t3\n4\t5\t6.5\n7\t9\t9\n",
-    "bar": "a|b|y\n1|2|3\n4|5|6.5\n7|9|9\n",
     "blanks": " a b   y\n 1 2   3\n4 5 6.5\n7 9 9\n",
-    "byte order mark": "\ufeff" + PLAIN,
-    "CRLF": PLAIN.replace("\n", "\r\n"),
-    "CR": PLAIN.replace("\n", "\r"),
-    "no last line end": PLAIN.rstrip("\n"),
     "blank lines": "\n\na,b,y\n\n1,2,3\n   \n4,5,6.5\n7,9,9\n\n\n",
     "quotes": '"a","b","y"\n"1","2","3"\n4,5,"6.5"\n7,9,9\n',
     "spaces": "a, b , y\n1, 2, 3\n 4 ,5 ,6.5\n7,9, 9 \n",

@@ -214,9 +214,7 @@ class TestNames:
         ("columns", "words"),
         [
             (["temprature", "Flow"], ["'temperature'", "did you mean 'temprature'?"]),
-            (["flow", "temperature"], ["'Flow'", "did you mean 'flow'?"]),
             (["FLOW", "TEMPERATURE"], ["'temperature'", "did you mean 'TEMPERATURE'?"]),
-            (["Flow"], ["'temperature'", "its columns are 'Flow'"]),
             (["a", "b"], ["'temperature'", "its columns are 'a', 'b'"]),
         ],
     )
@@ -265,28 +263,19 @@ KINDS = {
 }
 
 
-@given(data=st.data())
-def test_order_and_kind_of_columns_do_not_matter(data):
-    names_ = ["a", "b", "c", "d"]
-    numbers = data.draw(
-        st.lists(st.lists(st.integers(0, 1), min_size=4, max_size=4), min_size=2, max_size=5)
-    )
-    frame = pd.DataFrame(np.array(numbers, float), columns=names_)
-    encoding = Encoding([("a", None), ("b", None), ("c", Category(("0", "1"))), ("d", None)])
-    expected = encoding.encode(frame)
-    again = pd.DataFrame(
-        {name: KINDS[data.draw(st.sampled_from(list(KINDS)))](frame[name]) for name in names_}
-    )
-    if again["c"].dtype in (bool, "boolean"):
-        again["c"] = frame["c"]  # "True" is another level than "1"
-    order = data.draw(st.permutations([*names_, "extra"]))
-    found = encoding.encode(again.assign(extra="x")[order])
-    np.testing.assert_array_equal(found, expected)
-    for name in ("a", "b", "d"):  # learnt as a number, unless it is categorical
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kind_of_columns_does_not_matter(kind):
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (9, 3)) * 1.0, columns=[*"abc"])
+    encoding = Encoding([("a", None), ("b", None), ("c", Category(("0", "1")))])
+    again = frame.apply(KINDS[kind])
+    for name in "abc":  # learnt as a number, unless it is categorical
         column = column_of(again[name], name)
-        if again[name].dtype != "category":
+        assert (column.texts is None) == (kind != "category")
+        if kind != "category":
             np.testing.assert_array_equal(column.values, frame[name])
-            assert column.texts is None
+    if "bool" in kind:
+        again["c"] = frame["c"]  # "True" is another level than "1"
+    np.testing.assert_array_equal(encoding.encode(again), encoding.encode(frame))
 
 
 @pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "string", object])
