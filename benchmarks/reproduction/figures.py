@@ -140,5 +140,6 @@ def _logarithmic(axes: "Axes", places: list[float]) -> None:
     """Scale the x axis, with ticks at the points, but no more than fit."""
     axes.set_xscale("log")
     shown = places[:: math.ceil(len(places) / 6)]
-    axes.set_xticks(shown, [f"{x:.2g}" if x < 1 else f"{x:.3g}" for x in shown])
+    forms = (".2g" if x < 1 else ".3g" if x < 1000 else ".0f" for x in shown)
+    axes.set_xticks(shown, [f"{x:{form}}" for x, form in zip(shown, forms, strict=True)])
     axes.minorticks_off()
