@@ -35,12 +35,6 @@ def test_what_a_program_gets():
     assert board_named("pi5").free_flash is None
 
 
-def test_cores_with_the_same_instructions_share_their_measurements():
-    assert board_named("pico").core.same_as == board_named("microbit-v1").core.same_as
-    assert board_named("esp32-c3").core.same_as == board_named("gd32vf103").core.same_as
-    assert board_named("uno").core.same_as == "avr5"
-
-
 def test_an_unknown_board_is_refused(complaint):
     assert "did you mean 'uno'?" in complaint(board_named, "unoo")
     assert "'twinedge budget boards' lists them" in complaint(board_named, "zx81")

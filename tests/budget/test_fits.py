@@ -211,16 +211,6 @@ def test_a_core_that_stands_in_is_named(firmware):
     assert pico["verdict"] == "fits"
 
 
-def test_the_largest_that_fits_a_flash():
-    found = summarise(PAPER, [], {}, flash=32_256)["in_flash"]
-    assert found == {
-        "bytes": 32_256,
-        "ann_members": 1,
-        "twin_anchors": 591,
-        "twin_features": 40,
-    }
-
-
 def test_what_no_pack_holds_is_none_and_the_counts_stay():
     found = summarise(Model.of(2000, (128, 128)), all_boards().values(), {}, flash=1 << 20)
     assert found["ann_params"] == 32 * (2000 * 128 + 128 + 128 * 128 + 128 + 128 + 1)
@@ -246,27 +236,6 @@ def test_counting_needs_numpy_and_nothing_heavier():
     loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
     assert "numpy" in loaded
     assert not loaded & {"tensorflow", "keras", "sklearn", "scipy", "twinedge_export"}
-
-
-def test_a_file_counts_without_its_metadata_on_a_board(firmware):
-    found = summarise(PAPER, [UNO], firmware, file_bytes=21_572)
-    assert (found["file_bytes"], found["twin_bytes"]) == (21_572, 21_072)
-    assert found["boards"][0]["flash_bytes"] == 4120 + 21_072
-
-
-def test_intervals_take_their_bytes_on_a_board(firmware):
-    model = Model.of(8, (128, 128), intervals=True)
-    found = summarise(model, [UNO], firmware, flash=32_256)
-    assert found["intervals"] is True
-    assert (found["twin_bytes"], found["bytes"]["int8"]["ann"]) == (21_520, 615_072)
-    assert sum(found["sections"].values()) == found["twin_bytes"]
-    assert found["in_flash"]["twin_anchors"] < 591
-    (uno,) = found["boards"]
-    plain = summarise(PAPER, [UNO], firmware)
-    assert plain["intervals"] is False
-    assert uno["verdict"] == "fits"
-    assert uno["flash_bytes"] == plain["boards"][0]["flash_bytes"] + 900 + 21_520 - 21_072
-    assert uno["ram_bytes"] == plain["boards"][0]["ram_bytes"] + 60
 
 
 def test_every_key_is_documented(firmware):

@@ -108,11 +108,6 @@ def test_counts_are_those_of_keras_models_and_anchors(hidden):
             assert twin_params(features, hidden, members, twins=4) == 4 * twin + stored
 
 
-def test_counts_of_the_paper_whatever_the_pack_holds_beside():
-    assert (PAPER.ann_params, PAPER.twin_params) == (569_376, 19_105)
-    assert replace(PAPER, intervals=True).twin_params == 19_105
-
-
 def test_a_trained_model_has_as_many_numbers(four_twins):
     model = Model.of(3, (6, 5), 60, twins=4)
     stored = four_twins.anchor_X_.size + four_twins.anchor_y_.size

@@ -36,10 +36,11 @@ def here(code):
 
 @pytest.fixture
 def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
-    """Names and files that a reader would have; training is brief."""
-    brief = selection.Plan(folds=20, final=60, teachers=False)
+    """Names and files that a reader would have; training is brief, and networks are small."""
+    brief = selection.Plan(folds=5, final=40, teachers=False)
     for effort in selection.PLANS:
         monkeypatch.setitem(selection.PLANS, effort, brief)
+    monkeypatch.setattr("twinedge.estimators.twin.shape_of", lambda *_: (2, (12, 12)))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stones.csv").write_text(STONES)
     X, y = curve
@@ -63,16 +64,16 @@ def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
     }
 
 
+LONG = ("docs/methods.md", "docs/training.md")
+
+
 def test_there_are_pages_with_python():
     assert {"README.md", "docs/training.md", "docs/learning.md"} <= set(PAGES)
 
 
 @pytest.mark.parametrize(
     "page",
-    [
-        pytest.param(page, marks=pytest.mark.slow if page == "docs/methods.md" else ())
-        for page in PAGES
-    ],
+    [pytest.param(page, marks=pytest.mark.slow if page in LONG else ()) for page in PAGES],
 )
 def test_the_python_of_a_page_runs(page, surroundings):
     for code in PAGES[page]:

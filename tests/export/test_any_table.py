@@ -105,23 +105,15 @@ def check(tmp_path, X, y, **parameters):
     assert rmse(device.predict(X), y) == pytest.approx(expected, rel=0.01)
 
 
-QUICK = ("heavy tails", "constant to a device", "wild cell of 1e9")
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", TABLES)
+def test_any_kind_of_column(tmp_path, kind):
+    # Above 4,096 rows, one in two thousand at either end is ignored.
+    for rows in (200, 5000):
+        check(tmp_path, *TABLES[kind](np.random.default_rng(0), rows + TESTED))
 
 
-@pytest.mark.parametrize(
-    ("kind", "rows"),
-    [
-        # Above 4,096 rows, one in two thousand at either end is ignored.
-        pytest.param(kind, rows, marks=[] if kind in QUICK and rows == 200 else pytest.mark.slow)
-        for kind in TABLES
-        for rows in (200, 5000)
-    ],
-)
-def test_any_kind_of_column(tmp_path, kind, rows):
-    check(tmp_path, *TABLES[kind](np.random.default_rng(0), rows + TESTED))
-
-
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(
     kind=st.sampled_from(sorted(TABLES)),
     powers=st.lists(st.integers(-9, 9), min_size=4, max_size=4),

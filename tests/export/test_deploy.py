@@ -126,19 +126,6 @@ def test_a_model_that_held_nothing_out_has_a_training_error(curve, tmp_path):
         assert "validation" not in " ".join(again.remarks)
 
 
-def test_the_example_of_the_page_runs(tiny_twin, curve, tmp_path, monkeypatch, capsys):
-    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
-    (code,) = [one for one in re.findall(r"```python\n(.*?)```", page, re.S) if "done = " in one]
-    names = {"model": tiny_twin, "X_new": curve[0][:5]}
-    monkeypatch.chdir(tmp_path)
-    exec(code, names)
-    assert names["device"].predict(curve[0][:5]).tolist() == names["y"].tolist()
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
-        *("out/model.twin", "out/c")
-    ]
-    assert read_pack((tmp_path / "out" / "model.twin").read_bytes()).ids.tolist() == [3, 1, 4, 15]
-
-
 def test_the_page_and_the_settings_list_every_argument():
     page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
     table = page.partition("| argument |")[2].partition("\n\n")[0]

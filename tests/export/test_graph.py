@@ -184,15 +184,6 @@ def test_far_queries_end_where_those_of_a_pack_do(untrained, curve):
     assert np.abs(inputs.of(np.array([[np.inf, -np.inf, 1e300]]))).tolist() == [[inputs.limit] * 3]
 
 
-def test_a_constant_feature_is_no_obstacle(untrained, curve):
-    X, y = np.column_stack([curve[0], np.full(120, 3.0)]), curve[1]
-    model = untrained(X, y, (5, 4))
-    for inputs in (Inputs.scaled(model), Inputs.spanned(model)):
-        graph = Ensemble(fold(model, [[0, 1]], inputs), integers=inputs.limit == 1)
-        found = mean_of(graph, graph.whole({"x": entering(graph, inputs, X)}))
-        np.testing.assert_allclose(found, model.predict(X, anchors=[0, 1]), atol=1e-4)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_ranges_are_seen_on_training_points_alone_edges_included(untrained, curve, shape):
     X, y = curve

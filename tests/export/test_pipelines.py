@@ -1,6 +1,8 @@
 """A fitted scikit-learn pipeline that ends in a twin is exported, and predicts the same."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,7 @@ from sklearn.preprocessing import (
 
 import twinedge
 from twinedge import InputError, TwinRegressor
+from twinedge.pack import read_pack, write_pack
 from twinedge.scoring.scores import rmse
 from twinedge_export.pipelines import fold_pipeline
 
@@ -39,7 +42,7 @@ _RARE = ["d", "e"]  # levels of ``grade`` with few rows
 
 def twin(**settings):
     usual = {"hidden": (8,), "activation": "silu", "learning_rate": 0.01, "weight_decay": 0.003}
-    usual |= {"intervals": False, "steps": 50, "random_state": 0}
+    usual |= {"intervals": False, "steps": 10, "random_state": 0}
     return TwinRegressor(**{**usual, **settings})
 
 
@@ -144,7 +147,7 @@ def transformers(draw):
     return found.set_output(transform="pandas") if frame else found
 
 
-@settings(max_examples=10, derandomize=True)
+@settings(max_examples=3, derandomize=True)
 @given(transformers(), st.integers(0, 1000))
 def test_any_steps_that_scale_fill_in_or_encode_predict_the_same_without_them(transformer, seed):
     pipeline = fitted(transformer, missing=True)
@@ -188,6 +191,31 @@ def test_exported_files_take_the_columns_of_the_pipeline(mixed, exported, name):
         :, device.encoding.names.index("grade")
     ]
     np.testing.assert_array_equal(unseen, X["grade"] == "new")
+
+
+@pytest.mark.slow
+def test_tflite_and_c_files_of_a_pipeline(mixed, exported, tmp_path):
+    formats = ["twin", "tflite", "c"]
+    done = twinedge.export(mixed, tmp_path, anchors=exported.rows.tolist(), formats=formats)
+    X, y = measurements(80, 7, unknown=True)
+    expected = mixed[-1].predict(mixed[:-1].transform(X), anchors=done.rows)
+    device = twinedge.load(tmp_path / "model.tflite")
+    moved = rmse(device.predict(X[["size", "flow", "grade", "temp"]]), expected)
+    assert math.hypot(1, moved / rmse(expected, y)) < 1.02
+    assert device.encoding.names == ("temp", "grade", "flow", "size")
+    source = (tmp_path / "c" / "model" / "model.c").read_text()
+    data = re.search(r"\{\n([\d,\s]+)\}", source)[1]
+    packed = bytes(int(word, 0) for word in data.replace(",", " ").split())
+    pack = read_pack((tmp_path / "model.twin").read_bytes())
+    assert packed == write_pack(replace(pack, ids=None), metadata=False)
+
+
+def test_rows_of_a_pipeline_may_have_weights():
+    X, y = measurements(150, 0)
+    pipeline = make_pipeline(columns(StandardScaler(), OrdinalEncoder()), twin())
+    pipeline.fit(X, y, twinregressor__sample_weight=np.linspace(0.1, 3, 150))
+    folded = same_predictions(pipeline, X)
+    assert folded.sample_weights_.std() > 0.3
 
 
 def test_a_pipeline_is_not_changed_by_its_export(mixed, exported):

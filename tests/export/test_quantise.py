@@ -138,13 +138,6 @@ def replace_twins(model, twin):
     return alone
 
 
-@pytest.mark.parametrize("activation", ["relu", "silu"])
-def test_the_pack_of_the_design_fits_its_budget(untrained, activation):
-    rng = np.random.default_rng(0)
-    model = untrained(rng.normal(size=(100, 8)), rng.normal(size=100), (128, 128), activation)
-    assert len(write_pack(quantise(model, [np.arange(32)]), metadata=False)) <= 21_600
-
-
 def test_impossible_settings_and_shapes_are_refused(untrained, curve, complaint):
     model = untrained(*curve)
     assert "4097 anchors" in complaint(quantise, model, np.zeros((1, 4097), int))

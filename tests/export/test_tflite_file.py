@@ -32,9 +32,7 @@ TYPES = {number: name for name, number in vars(schema.TensorType).items() if nam
 CASES = [
     pytest.param(
         *(level, shape, intervals),
-        marks=[]
-        if intervals and (level == "int8" or (level.startswith("int16") and shape == "ensemble"))
-        else pytest.mark.slow,
+        marks=[] if intervals and level == "int8" else pytest.mark.slow,
     )
     for level in LEVELS
     for shape in SHAPES

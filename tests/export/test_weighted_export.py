@@ -5,9 +5,12 @@ import pytest
 
 import twinedge
 from twinedge import TwinRegressor
+from twinedge.budget import Model
+from twinedge.progress import Progress
 from twinedge.run_folder import Run
 from twinedge_export import quantise
 from twinedge_export.deviations import Evaluator
+from twinedge_export.report.measure_run import grow_trees, train_networks
 from twinedge_export.report.reliability import fit_baselines
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -84,6 +87,17 @@ def test_its_errors_and_intervals_are_weighted(weighted, halves, tmp_path):
     low, high = device.predict_interval(X, 0.8).T
     assert np.average((low <= y) & (y <= high), weights=weights) > 0.75
     assert np.mean(high - low) < 0.2 * OFFSET  # counted alike, it would be wider than that
+
+
+@pytest.mark.slow
+def test_networks_and_trees_of_a_report_learn_by_weight(weighted, halves):
+    X, y, _, truth = halves
+    run = Run(weighted, ("a", "b", "c"), "y", weighted.validation_, (X[:50], y[:50]))
+    points, shape = (X[:50], truth[:50]), Model.of(3, (8,), 8, twins=2)
+    networks = train_networks(run, shape, 2000, points, 300, 0, Progress())
+    # Learnt from all rows alike, half of the offset.
+    assert min(one.rmse for one in networks) < 0.3 * OFFSET
+    assert grow_trees(run, 2000, points, np.zeros(50), 0).rmse < 0.3 * OFFSET
 
 
 def test_fine_tuning_draws_and_scores_by_weight(weighted, monkeypatch):

@@ -37,7 +37,7 @@ def look(firmware):
     from twinedge_export.report.measure_run import measure_run
     from twinedge_export.settings import ExportSettings
 
-    def call(run, quick=True, ann_steps=60, **options):
+    def call(run, quick=True, ann_steps=20, **options):
         chosen = ExportSettings(**{"anchors": 8, **options})
         settings = ReportSettings(chosen, quick=quick, ann_steps=ann_steps)
         return measure_run(run, "runs/tiny", settings, firmware)

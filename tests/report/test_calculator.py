@@ -11,7 +11,7 @@ from twinedge.budget.fits import describe_verdict
 from twinedge.errors import InputError
 from twinedge_export.report.document import LIGHTS
 
-MODELS = 100
+MODELS = 50
 # Counts settings without showing them; a refusal is its message.
 COUNT = """
 (settings) => {
@@ -134,8 +134,23 @@ def test_what_is_counted_is_shown(opened, page_file, firmware, found):
     assert not set(drawn[0]) & set(drawn[1])
 
 
-def test_the_example_of_the_paper(opened, page_file):
-    page = opened(page_file)
+def test_fields_buttons_and_keys_and_the_example_of_the_paper(opened, page_file):
+    page = opened(page_file, unfolded=True)
+
+    def features():
+        text = page.locator("#panel").get_attribute("data-result")
+        return None if text is None else json.loads(text)["features"]
+
+    start, result = features(), page.locator("#result")
+    for value in ("", "0", "-3", "1.5"):  # no number that a model may have
+        page.get_by_label("Features", exact=True).fill(value)
+        assert result.get_attribute("class") == "result refused"
+        assert features() is None
+    page.get_by_role("button", name="Back to this model").click()
+    assert result.get_attribute("class") == "result"
+    assert features() == start
+    page.get_by_role("slider", name="Features, slider").press("ArrowRight")
+    assert features() == start + 1
     shown = page.evaluate(MOVE, [PAPER | {"intervals": False}, False])
     assert "19,105 parameters in 21,072 bytes" in shown["sentence"]
     assert "569,376 in 615,072 bytes, 29.2 times as much" in shown["sentence"]
@@ -147,25 +162,6 @@ def test_the_example_of_the_paper(opened, page_file):
     refused = page.evaluate(MOVE, [PAPER | {"anchors": 3, "twins": 4}, False])
     assert refused["result"] is None
     assert refused["sentence"] == "3 anchors for 4 twins: each needs at least one"
-
-
-def test_fields_buttons_and_keys(opened, page_file):
-    page = opened(page_file, unfolded=True)
-
-    def features():
-        text = page.locator("#panel").get_attribute("data-result")
-        return None if text is None else json.loads(text)["features"]
-
-    start, shown = features(), page.locator("#result")
-    for value in ("", "0", "-3", "1.5"):  # no number that a model may have
-        page.get_by_label("Features", exact=True).fill(value)
-        assert shown.get_attribute("class") == "result refused"
-        assert features() is None
-    page.get_by_role("button", name="Back to this model").click()
-    assert shown.get_attribute("class") == "result"
-    assert features() == start
-    page.get_by_role("slider", name="Features, slider").press("ArrowRight")
-    assert features() == start + 1
 
 
 @pytest.mark.slow

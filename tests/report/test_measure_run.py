@@ -84,9 +84,6 @@ def test_sizes_are_those_of_packs(found, run):
     assert mine.rmse == pytest.approx(found.accuracy.predictions.rmse, rel=1e-12)
     for one in found.comparison.sizes:
         assert one.bytes == twin_bytes(found.pack.model.with_anchors(one.anchors))
-
-
-def test_the_same_anchors_give_the_same_pack(found, run):
     pack = found.pack.device.pack
     again = with_anchors(run, pack, found.origin.export.rows)
     assert write_pack(again) == write_pack(pack)

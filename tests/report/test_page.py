@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 SCREENS = [(width, dark) for width in (390, 768, 1280, 1920) for dark in (False, True)]
-USUAL = [(390, True), (1280, False)]
 
 
 @pytest.mark.parametrize(
     ("width", "dark"),
-    [one if one in USUAL else pytest.param(*one, marks=pytest.mark.slow) for one in SCREENS],
+    [one if one == (390, True) else pytest.param(*one, marks=pytest.mark.slow) for one in SCREENS],
 )
 def test_nothing_sticks_out_on_any_screen(opened, page_file, width, dark):
     page = opened(page_file, width=width, dark=dark, unfolded=True)
@@ -27,9 +26,8 @@ def test_nothing_sticks_out_on_any_screen(opened, page_file, width, dark):
     assert (sum(map(int, re.findall(r"\d+", paper))) < 300) == dark
 
 
-@pytest.mark.parametrize(
-    ("width", "dark"), [(1280, False), pytest.param(390, True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_axe_finds_nothing_wrong(opened, page_file, violations, width, dark):
     page = opened(page_file, width=width, dark=dark, unfolded=True)
     assert violations(page, resultTypes=["violations"]) == []
@@ -99,7 +97,7 @@ NAMELESS = """(all) => all.filter(
 DEAD = "(all) => all.filter((one) => !document.getElementById(one.hash.slice(1))).length"
 
 
-def test_those_who_do_not_see_it_can_read_it(opened, page_file, text):
+def test_those_who_do_not_see_it_or_its_colours_can_read_it(opened, page_file, text, found):
     page = opened(page_file)
     assert page.locator("html").get_attribute("lang") == "en"
     named = page.locator("svg[role=img], input, select, [role=region]")
@@ -116,6 +114,17 @@ def test_those_who_do_not_see_it_can_read_it(opened, page_file, text):
     assert alts == [drawing.alt for drawing in text.figures]
     assert page.locator("table:not(:has(caption))").count() == 0
     assert page.locator("th:not([scope])").count() == 0
+    # Boards have words and marks beside colours.
+    lights = page.locator("#table-boards .light")
+    words = lights.all_text_contents()
+    marks = lights.evaluate_all(
+        "(all) => all.map((one) => [one.className, getComputedStyle(one, '::before').content])"
+    )
+    boards = found.costs.budget["boards"]
+    assert len(words) == len(boards)
+    for word, one in zip(words, boards, strict=True):
+        assert word.startswith(one["verdict"].split(" with ")[0])
+    assert len({json.dumps(mark) for mark in marks}) == len({one["verdict"] for one in boards})
 
 
 def test_the_keyboard_reaches_everything(opened, page_file):
@@ -203,20 +212,6 @@ def test_colours_of_figures_are_those_of_the_light_page():
         variable: colour for colour, variable in VARIABLES.items()
     }
     assert themes()["dark"].keys() == light.keys() == themes()["print"].keys()
-
-
-def test_boards_have_words_and_marks_beside_colours(opened, page_file, found):
-    page = opened(page_file)
-    lights = page.locator("#table-boards .light")
-    words = lights.all_text_contents()
-    marks = lights.evaluate_all(
-        "(all) => all.map((one) => [one.className, getComputedStyle(one, '::before').content])"
-    )
-    boards = found.costs.budget["boards"]
-    assert len(words) == len(boards)
-    for word, one in zip(words, boards, strict=True):
-        assert word.startswith(one["verdict"].split(" with ")[0])
-    assert len({json.dumps(mark) for mark in marks}) == len({one["verdict"] for one in boards})
 
 
 # Machado, Oliveira and Fernandes (2009), dichromacy: transforms of linear RGB, row by row.

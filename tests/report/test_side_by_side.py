@@ -94,10 +94,10 @@ def comparison_file(models, tmp_path_factory):
     return path
 
 
-def test_the_page_is_readable_at_every_width(comparison_file, opened):
-    for width in (390, 1280):
-        shown = opened(comparison_file, width=width)
-        assert shown.evaluate("document.documentElement.scrollWidth") == width
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.slow)])
+def test_the_page_is_readable_at_every_width(comparison_file, opened, width):
+    shown = opened(comparison_file, width=width)
+    assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert comparison_file.stat().st_size < 450_000
 
 

@@ -16,7 +16,7 @@ from twinedge_export.report.findings import ReportSettings
 from twinedge_export.report.formats import page as format_page
 from twinedge_export.report.write import document, write_report
 
-QUERIES = 200
+QUERIES = 100
 # Enters texts into the controls like a user, and returns the predictions of the page.
 ENTER = """
 (rows) => rows.map((cells) => {
@@ -101,7 +101,7 @@ def compare(found, printed):
         assert [one[name] for one in found] == printed[name], name
 
 
-def test_two_hundred_queries_with_names_and_holes_to_the_last_bit(
+def test_many_queries_with_names_and_holes_to_the_last_bit(
     opened, stones_page, stones_pack, capsys, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -123,7 +123,9 @@ def test_two_hundred_queries_with_names_and_holes_to_the_last_bit(
     compare(found, predicted(capsys, stones_pack, columns, rows[:5], "--coverage", "0.8"))
 
 
-@pytest.mark.parametrize("kind", ["no domain", "many features"])
+@pytest.mark.parametrize(
+    "kind", ["no domain", pytest.param("many features", marks=pytest.mark.slow)]
+)
 def test_flags_of_other_packs(opened, quick, spread, write, tmp_path, capsys, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     report = quick if kind == "many features" else spread
@@ -175,10 +177,7 @@ def test_curves_pass_through_the_prediction_and_follow_the_controls(opened, ston
     after = [one.inner_html() for one in curves.all()]
     assert all(one != other for one, other in zip(before, after, strict=True))
     assert page.locator("#try-controls .here").count() == 4
-
-
-def test_measured_far_and_missing_values_are_remarked_on(opened, stones_page):
-    page = opened(stones_page)
+    # Measured, far and missing values are remarked on.
     flags = page.locator("#try-flags")
     page.get_by_label("Start from").select_option("2")
     assert "Measured: " in flags.text_content()
@@ -198,6 +197,7 @@ def test_a_model_that_fills_nothing_in_needs_a_number(opened, page_file):
     assert found is not None
 
 
+@pytest.mark.slow
 def test_the_keyboard_moves_every_control(opened, stones_page):
     page = opened(stones_page)
     keys = {"range": "ArrowRight", "number": "ArrowUp", "select-one": "ArrowDown"}
