@@ -9,6 +9,7 @@ import pytest
 
 from twinedge import export
 from twinedge.pack import read_pack, write_pack
+from twinedge.runtime.journal_file import Journal
 from twinedge.runtime.loading import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -293,3 +294,25 @@ def test_a_file_that_is_no_store_of_this_pack_is_refused_and_left_alone(
 def test_a_store_in_a_folder_that_is_not_there_is_refused(refused, pack, site):
     refused("adapt", pack, site, "--store", "no/where", says=["cannot write no/where"])
     refused("adapt", pack, site, "-o", "no/where.twin", says=["cannot write no/where.twin"])
+
+
+def test_a_store_that_another_program_writes_to_is_refused_but_may_be_read(
+    cli, refused, pack, site, curve, curve_csv, write_points, tmp_path
+):
+    cli("adapt", pack, site, "--store", "site.store")
+    write_points(site, curve[0][:5], curve[1][:5])
+    with Journal(tmp_path / "site.store") as journal:
+        journal.lock()
+        refused("adapt", pack, site, "--store", "site.store", says=["in use by another program"])
+        assert cli("predict", pack, curve_csv, "--store", "site.store").code == 0
+    assert cli("adapt", pack, site, "--store", "site.store").code == 0
+
+
+def test_a_full_store_is_refused_and_stays(cli, refused, pack, points, write_points, tmp_path):
+    X, y = (np.concatenate([one] * 51) for one in points)
+    y = y + np.arange(1020) * 1e-3  # points that differ
+    write_points(tmp_path / "many.csv", X, y)
+    assert cli("adapt", pack, "many.csv", "--store", "a.store", "--json").json["points"] == 1020
+    write_points(tmp_path / "few.csv", X[:5], y[:5] - 1)
+    says = ["few.csv: 1020 learnt and 5 new points are too many, 1024 at most: forget some"]
+    refused("adapt", pack, "few.csv", "--store", "a.store", says=says)

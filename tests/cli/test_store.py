@@ -54,6 +54,16 @@ def table_of(path):
         return list(csv.reader(file))
 
 
+def test_a_dump_of_a_microcontroller_is_read_like_a_file(cli, pack, points, tmp_path, learnt):
+    dump = dumped(tmp_path / "dump.bin", pack, points, 256, b"\0")
+    learnt("dump.store")
+    keys = ("points", "damaged", "used", "rmse_shipped", "rmse_adapted", "list")
+    found, right = (
+        cli("store", "show", name, "--pack", pack, "--json").json for name in (dump, "dump.store")
+    )
+    assert [found[key] for key in keys] == [right[key] for key in keys]
+
+
 # Show.
 
 

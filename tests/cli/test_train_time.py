@@ -224,3 +224,9 @@ def test_a_report_has_a_section_on_time(cli, trained, tmp_path):
     assert "How errors change with time" in page
     for block in trained[1]["by_time"]:
         assert block["until"] in page
+
+
+def test_evaluate_reads_times_for_a_pack_too(cli, trained, log):
+    assert cli("export", trained[0], "-o", "out", "--formats", "twin", "--quiet").code == 0
+    answer = cli("evaluate", "out/model.twin", log, "--time", "at", "--json", "--quiet")
+    assert len(answer.json["by_time"]) == 5

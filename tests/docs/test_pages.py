@@ -11,6 +11,7 @@ import pytest
 import twinedge
 from twinedge.cli import app
 from twinedge.training import selection
+from twinedge.training.parameters import shape_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
@@ -40,7 +41,11 @@ def surroundings(tiny_twin, curve, tmp_path, monkeypatch):
     brief = selection.Plan(folds=5, final=40, teachers=False)
     for effort in selection.PLANS:
         monkeypatch.setitem(selection.PLANS, effort, brief)
-    monkeypatch.setattr("twinedge.estimators.twin.shape_of", lambda *_: (2, (12, 12)))
+    small = {("auto", "auto"): (2, (12, 12))}
+    monkeypatch.setattr(
+        "twinedge.estimators.twin.shape_of",
+        lambda *given: small.get(given) or shape_of(*given),
+    )
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stones.csv").write_text(STONES)
     X, y = curve
