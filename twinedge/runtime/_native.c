@@ -3,8 +3,8 @@
  * Arrays come in and go out as buffers, used where they lie; the caller makes them, and their types
  * are his promise (native.py). One query is soon answered, with the interpreter locked, as letting
  * go of it costs more than it brings. Several, or one that takes long, are answered without, in a
- * scratch of their own, so that threads may share a model; and a piece at a time, so that Ctrl-C is
- * heard. */
+ * scratch of their own, so that threads may share a model; and a piece at a time, so that Ctrl-C
+ * works. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
