@@ -1,4 +1,4 @@
-"""Keeps libraries that chat from writing to the user's terminal."""
+"""Keeps other libraries from writing to the user's terminal."""
 
 import os
 import sys
