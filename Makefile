@@ -92,7 +92,9 @@ $(AXE):
 	@npm install --silent --no-save --no-audit --no-fund --prefix build/axe axe-core@4.10.3
 
 # No emulators, no browser, no Debian package beyond a C compiler.
-CORE := tests/anchors tests/budget tests/data tests/encoding tests/evaluation tests/pack tests/scoring tests/test_*.py
+CORE := tests/anchors tests/budget tests/data tests/encoding tests/evaluation tests/pack tests/scoring tests/test_*.py \
+	tests/runtime/test_reference.py tests/runtime/test_native.py tests/runtime/test_journal.py \
+	tests/estimators/test_anchored.py tests/training/test_batches.py tests/export/test_quantise.py
 check: $(VENV)/check.stamp ## What to run every few minutes: style, types and the core tests, in two minutes
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
