@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute
 from benchmarks.workers import ONE_CORE
-from twinedge.cluster import computed, connect
+from twinedge.dask_cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
 from twinedge.progress import Lines, Progress, progress_bar
 

@@ -96,9 +96,9 @@ def test_bad_words_are_refused_in_one_line(command, tmp_path, words, parts):
 
 def test_no_scheduler_is_one_line(monkeypatch, complaint):
     from benchmarks.reproduction import running
-    from twinedge import cluster
+    from twinedge import dask_cluster
 
-    monkeypatch.setattr(cluster, "_PATIENCE", "1s")
+    monkeypatch.setattr(dask_cluster, "_PATIENCE", "1s")
     message = complaint(running.on_cluster, "tcp://127.0.0.1:9")
     assert "cluster='tcp://127.0.0.1:9': no Dask scheduler" in message
     assert "nonsense" in complaint(running.on_cluster, "nonsense://nowhere")

@@ -169,7 +169,7 @@ def evaluate_fleet(
 def _evaluate(tasks: list[Task], jobs: int | None, cluster: str | None) -> Iterator[Batch]:
     """Evaluate batches on this machine or on a cluster, in any order."""
     if cluster is not None:
-        from twinedge.cluster import computed, connect
+        from twinedge.dask_cluster import computed, connect
 
         yield from computed(connect(cluster), evaluate_batch, [*map(with_contents, tasks)])
         return
