@@ -79,7 +79,7 @@ def run(core, *arguments):
 def test_the_wheel_alone_predicts_and_inspects(core, pack):
     x = np.random.default_rng(6).normal(0, 10, (20, 3))
     table = pack.with_name("data.csv")
-    np.savetxt(table, x, fmt="%.17g", delimiter=",", header="x1,x2,x3", comments="")
+    np.savetxt(table, x, fmt="%.17g", delimiter=",", header="x0,x1,x2", comments="")
     (answer,), loaded = run(core, "predict", pack, table, "--json", "--quiet")
     expected = reference.evaluate(read_pack(pack.read_bytes()), x)
     np.testing.assert_array_equal(json.loads(answer)["prediction"], expected.mean)
