@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinedge.scoring.target_curve import CURVES, TargetCurve
 from twinedge.training.network import FARTHEST, Scaling
 
 
@@ -148,3 +149,31 @@ def test_inputs_of_categories_are_divided_by_one_half_and_no_rare_level_is_wild(
     np.testing.assert_allclose(np.ptp(scaling.features(x)[:, 1]), 2, rtol=1e-6)
     plain = Scaling.of(x[:, :1], y)
     assert (plain.limit, plain.x_scale[0]) == (scaling.limit, scaling.x_scale[0])
+
+
+@pytest.mark.parametrize("kind", CURVES)
+def test_a_curve_is_scaled_in_place_of_the_target(kind):
+    rng = np.random.default_rng(0)
+    x, y = rng.random((50, 2)), np.exp(rng.normal(3, 1, 50))
+    curve = TargetCurve(kind)
+    scaling, plain = Scaling.of(x, y, curve=curve), Scaling.of(x, curve.forward(y))
+    assert scaling.y_mean == plain.y_mean
+    assert scaling.y_scale == plain.y_scale
+    np.testing.assert_array_equal(scaling.target(y), plain.target(curve.forward(y)))
+    np.testing.assert_allclose(scaling.restored(scaling.target(y)), y, rtol=1e-5)
+    np.testing.assert_allclose(scaling.uncurved(scaling.curved(y)), y, rtol=1e-12)
+    c, d = curve.forward(y), np.full(50, 0.1)
+    np.testing.assert_array_equal(scaling.deviation(c, d), curve.deviation(c, d))
+
+
+def test_without_a_curve_targets_are_only_shifted_and_scaled():
+    x, y = np.arange(10.0)[:, None], np.linspace(-5, 5, 10)
+    scaling = Scaling.of(x, y)
+    assert scaling.curve is None
+    assert scaling.curved(y) is y
+    assert scaling.uncurved(y) is y
+    assert scaling.deviation(y, y) is y
+    found = scaling.restored(scaling.target(y))
+    assert found.dtype == np.float64
+    expected = scaling.target(y).astype(np.float64) * scaling.y_scale + scaling.y_mean
+    np.testing.assert_array_equal(found, expected)

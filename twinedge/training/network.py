@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from joblib import cpu_count
 
+from twinedge.scoring.target_curve import TargetCurve
 from twinedge.scoring.weights import mean_and_std
 from twinedge.silence import silence
 
@@ -242,7 +243,8 @@ _NOISE = 1e-12  # of the mean: the spread of a constant column is rounding noise
 class Scaling:
     """Shift and scale of the features ``(f,)`` and of the target, taken from the training rows.
 
-    Scaled features are clipped to ``limit``.
+    Scaled features are clipped to ``limit``. With a ``curve``, networks learn the target on it:
+    ``y_mean`` and ``y_scale`` are of that, and so are the units "on the curve".
     """
 
     x_mean: FloatArray
@@ -250,6 +252,7 @@ class Scaling:
     y_mean: float
     y_scale: float
     limit: float = FARTHEST
+    curve: TargetCurve | None = None
 
     @classmethod
     def of(
@@ -258,12 +261,14 @@ class Scaling:
         y: FloatArray,
         indicators: npt.NDArray[np.bool_] | None = None,
         weights: FloatArray | None = None,
+        curve: TargetCurve | None = None,
     ) -> "Scaling":
         """Z-score of these rows; a constant column is only shifted.
 
         ``indicators`` ``(f,)`` says which features are inputs of categories and calendars,
-        ``weights`` ``(n,)`` how much each row counts.
+        ``weights`` ``(n,)`` how much each row counts, ``curve`` what is learnt of the target.
         """
+        y = y if curve is None else curve.forward(y)
         y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
         y_scale = 1.0 if y_scale <= _NOISE * abs(y_mean) else y_scale
         numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
@@ -272,7 +277,7 @@ class Scaling:
         if coarse.any():
             x_mean, x_scale, limit = _scales(_rounded(x, coarse), numbers, weights)
             x_mean = _rounded(x_mean, coarse)
-        return cls(x_mean, x_scale, y_mean, y_scale, limit)
+        return cls(x_mean, x_scale, y_mean, y_scale, limit, curve)
 
     @property
     def _coarse(self) -> npt.NDArray[np.bool_]:
@@ -292,9 +297,25 @@ class Scaling:
         return np.asarray(np.clip(x, self.x_mean - reach, self.x_mean + reach))
 
     def target(self, y: FloatArray) -> FloatArray:
-        """Scaled target, in float32."""
-        scaled: FloatArray = ((y - self.y_mean) / self.y_scale).astype(np.float32)
+        """Scaled target, in float32, as the networks learn it."""
+        scaled: FloatArray = ((self.curved(y) - self.y_mean) / self.y_scale).astype(np.float32)
         return scaled
+
+    def restored(self, scaled: FloatArray) -> FloatArray:
+        """Return scaled targets in their own units, in float64."""
+        return self.uncurved(np.asarray(scaled, np.float64) * self.y_scale + self.y_mean)
+
+    def curved(self, y: FloatArray) -> FloatArray:
+        """Return targets on the curve: themselves if there is none."""
+        return y if self.curve is None else self.curve.forward(y)
+
+    def uncurved(self, c: FloatArray) -> FloatArray:
+        """Return targets on the curve in their own units."""
+        return c if self.curve is None else self.curve.inverse(c)
+
+    def deviation(self, c: FloatArray, d: FloatArray) -> FloatArray:
+        """Return deviations ``d`` on the curve, around ``c``, in units of the target."""
+        return d if self.curve is None else self.curve.deviation(c, d)
 
 
 def _rounded(x: FloatArray, coarse: npt.NDArray[np.bool_]) -> FloatArray:
