@@ -35,7 +35,7 @@ def test_too_short_for_a_header(data):
 
 def test_magic_version_and_length_come_before_checksums(data):
     assert refused(b"TWIM" + data[4:]) is Reason.MAGIC
-    assert refused(put(data, "H", 4, 3)) is Reason.VERSION
+    assert refused(put(data, "H", 4, 4)) is Reason.VERSION
     assert refused(put(data, "H", 4, 0)) is Reason.VERSION
     assert refused(data[:-1]) is Reason.TRUNCATED
     assert refused(data + b"\0") is Reason.LENGTH

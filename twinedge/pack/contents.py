@@ -2,14 +2,21 @@
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.pack.layout import FRACTIONS, MAX_SHIFT, PackError, Reason
+from twinedge.pack.layout import (
+    FRACTIONS,
+    MAX_CURVE_SHIFT,
+    MAX_MAP_SHIFT,
+    MAX_SHIFT,
+    PackError,
+    Reason,
+)
 
 Array = npt.NDArray[Any]
 
@@ -163,6 +170,66 @@ class Domain:
 
 
 @dataclass(frozen=True)
+class InputMap:
+    """A curve per feature in front of the twins, which take its outputs in place of the features.
+
+    Parameters
+    ----------
+    bins : array of shape (f,), uint8
+        How many pieces the curve of each feature has; 0 if it has none.
+    shifts : array of shape (g,), uint8
+        Convert the sums of the outputs to the units of a quantised feature.
+    knots : array of shape (rows,), int16
+        Quantised values of the features between which a curve is linear, feature after feature:
+        one more than there are bins, strictly increasing.
+    table : array of shape (rows, g), int8
+        What the curves add to the outputs at each knot, before the shift.
+    """
+
+    bins: Array
+    shifts: Array
+    knots: Array
+    table: Array
+
+    @property
+    def outputs(self) -> int:
+        """How many numbers it makes of a point."""
+        return len(self.shifts)
+
+    def curves(self) -> Iterator[tuple[int, slice]]:
+        """Yield each feature with a curve, and which of the knots and rows of the table it has."""
+        start = 0
+        for feature in np.flatnonzero(self.bins).tolist():
+            end = start + int(self.bins[feature]) + 1
+            yield feature, slice(start, end)
+            start = end
+
+
+@dataclass(frozen=True)
+class TargetCurve:
+    """A monotone curve from estimates to the units of the target's gain; constant at either end.
+
+    Parameters
+    ----------
+    first : int
+        Estimate at the first entry.
+    shift : int
+        There is an entry every ``2**shift`` estimates.
+    values : array of shape (bins + 1,), int32
+        Strictly increasing.
+    """
+
+    first: int
+    shift: int
+    values: Array
+
+    @property
+    def bins(self) -> int:
+        """Number of pieces, each of them linear."""
+        return len(self.values) - 1
+
+
+@dataclass(frozen=True)
 class Pack:
     """Twins, anchors and scaling.
 
@@ -173,13 +240,14 @@ class Pack:
     x_offset, x_gain : array of shape (f,), float32
         ``(x - offset) * gain`` is the quantised feature.
     y_offset, y_gain : float32
-        ``estimate * gain + offset`` is the prediction.
+        ``estimate * gain + offset`` is the prediction; with a target curve, that of its value.
     twins : tuple of Twin
         Networks, all of the same shape.
-    anchors : array of shape (k, f), int16
-        Quantised features, twin by twin.
+    anchors : array of shape (k, g), int16
+        What the twins take of each anchor, twin by twin: quantised features, or what the map makes
+        of them.
     targets : array of shape (k,), int32
-        Targets of the anchors.
+        Targets of the anchors, in units of an estimate.
     counts : array of shape (twins,), uint16
         Number of anchors of each twin.
     curve : array of shape (193,), int16, or None
@@ -198,6 +266,10 @@ class Pack:
         Training row of each anchor.
     metadata : dict
         Names, units, scores.
+    map : InputMap, optional
+        Curves of the features, in front of the twins.
+    target_curve : TargetCurve, optional
+        Curve from estimates to the target.
     """
 
     activation: str
@@ -217,11 +289,18 @@ class Pack:
     schema: int | None = None
     ids: Array | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    map: InputMap | None = None
+    target_curve: TargetCurve | None = None
 
     @property
     def features(self) -> int:
         """Number of features."""
         return len(self.x_offset)
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers the twins take of each point: g of FORMAT.md."""
+        return self.features if self.map is None else self.map.outputs
 
     @property
     def hidden(self) -> tuple[int, ...]:
@@ -276,6 +355,10 @@ def check_contents(pack: Pack) -> None:
         np.append(pack.x_offset, pack.y_offset),
         np.append(pack.x_gain, pack.y_gain),
     )
+    if pack.map is not None:
+        check_map(pack.map)
+    if pack.target_curve is not None:
+        check_target_curve(pack.target_curve)
     for number, twin in enumerate(pack.twins):
         check_head(twin, number)
         check_weights(twin, number)
@@ -292,6 +375,33 @@ def check_scaling(offsets: Array, gains: Array) -> None:
     """Refuse offsets and gains that are not finite, and gains that are not positive."""
     if not (np.isfinite(gains).all() and np.isfinite(offsets).all() and (gains > 0).all()):
         raise PackError(Reason.VALUE, "an offset or gain is not finite, or a gain not positive")
+
+
+def check_map(curves: InputMap) -> None:
+    """Refuse bins that do not fit the knots, shifts out of range and knots that do not increase."""
+    if curves.bins.sum(dtype=np.int64) + np.count_nonzero(curves.bins) != len(curves.knots):
+        raise PackError(Reason.VALUE, "the bins of the map do not add up")
+    if curves.shifts.max() > MAX_MAP_SHIFT:
+        raise PackError(Reason.VALUE, f"the map has a shift above {MAX_MAP_SHIFT}")
+    for feature, rows in curves.curves():
+        knots = curves.knots[rows].astype(np.int64)
+        if knots[0] < -LARGEST or (np.diff(knots) <= 0).any():
+            raise PackError(Reason.VALUE, f"the knots of feature {feature} do not increase")
+
+
+def check_target_curve(curve: TargetCurve) -> None:
+    """Refuse a target curve that does not increase, or leaves the range of estimates."""
+    values = curve.values.astype(np.int64)
+    if not (
+        abs(curve.first) < TARGET
+        and 0 <= curve.shift <= MAX_CURVE_SHIFT
+        and curve.first + (curve.bins << curve.shift) < ACCUMULATOR
+        and _largest(values) < TARGET
+        and (np.diff(values) > 0).all()
+    ):
+        raise PackError(
+            Reason.VALUE, "the target curve does not increase, or has a value out of range"
+        )
 
 
 def check_head(twin: Twin, number: int) -> None:

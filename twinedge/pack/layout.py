@@ -44,12 +44,14 @@ class PackError(InputError):
         self.reason = reason
 
 
-MAGIC, OLDEST, NEWEST = b"TWIN", 1, 2
+MAGIC, OLDEST, NEWEST = b"TWIN", 1, 3
 HEADER = struct.Struct("<4sHHIIIHBB3HBBHHHH8s")
 ENTRY = struct.Struct("<HHII")
 TWIN_HEAD = struct.Struct("<3B3BBBhhi")
 INTERVALS = struct.Struct("<4I2H3I")
 LEVEL = struct.Struct("<II")
+MAP_HEAD = struct.Struct("<HH")
+TARGET_CURVE_HEAD = struct.Struct("<iBBH")
 HEADER_CRC_AT = 12
 ALIGNMENT = 16
 CURVE_FINE, CURVE_LENGTH = 128, 193  # entries 1/32 apart up to 4, then 1/8 apart up to 12
@@ -60,6 +62,8 @@ MAX_SHIFT, FRACTIONS = 30, range(5, 16)
 REQUIRED = 1  # flag of a section
 TRAINED_ON_NEIGHBORS, WITH_INTERVALS = 1, 2  # flags of the header
 MAX_LEVELS = 15
+MAX_MAP_ROWS, MAX_MAP_SHIFT = 65535, 24
+MAX_CURVE_BINS, MAX_CURVE_SHIFT = 4096, 24
 NO_FILL = -32768
 
 
@@ -75,16 +79,19 @@ class Kind(IntEnum):
     INTERVALS = 7
     DOMAIN = 8
     SCHEMA = 9
+    MAP = 10
+    TARGET_CURVE = 11
 
     @property
     def required(self) -> bool:
         """Whether a reader that does not know this kind must refuse the file."""
-        return self <= Kind.ANCHORS or self == Kind.INTERVALS
+        return self <= Kind.ANCHORS or self in (Kind.INTERVALS, Kind.MAP, Kind.TARGET_CURVE)
 
     @classmethod
-    def of(cls, number: int) -> "Kind | None":
-        """Return the kind with this number; None if there is none."""
-        return cls(number) if number in cls.__members__.values() else None
+    def of(cls, number: int, version: int = NEWEST) -> "Kind | None":
+        """Return the kind with this number; None if this version of the format has none."""
+        known = Kind.SCHEMA if version < 3 else Kind.TARGET_CURVE
+        return cls(number) if 0 < number <= known else None
 
 
 MEANINGS = {
@@ -97,6 +104,8 @@ MEANINGS = {
     Kind.INTERVALS: "calibration of intervals: weights of the signals, quantiles",
     Kind.DOMAIN: "range of each feature, and its value when missing",
     Kind.SCHEMA: "stands for columns and target: which stores belong to the pack",
+    Kind.MAP: "curves of the features, in front of the twins",
+    Kind.TARGET_CURVE: "curve from estimates to the target",
 }
 
 
@@ -125,12 +134,13 @@ class Part:
         return align(prod(self.stored) * self.dtype.itemsize, 4)
 
 
-_I16, _I32, _U16, _U32, _F32 = (np.dtype(one) for one in ("<i2", "<i4", "<u2", "<u4", "<f4"))
+_I8, _I16, _I32 = (np.dtype(one) for one in ("<i1", "<i2", "<i4"))
+_U8, _U16, _U32, _F32 = (np.dtype(one) for one in ("<u1", "<u2", "<u4", "<f4"))
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the header says about the size of everything after it."""
+    """The size of everything after the header: what it says, and the sections of new kinds."""
 
     features: int
     hidden: tuple[int, ...]
@@ -138,6 +148,13 @@ class Shape:
     twins: int
     anchors: int
     scaled: bool = False  # whether twins have a second output, for intervals
+    map: tuple[int, int] | None = None  # outputs and rows of the input map
+    curve_bins: int | None = None  # of the target curve
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers the twins take of each point."""
+        return self.features if self.map is None else self.map[0]
 
     def fault(self) -> str | None:
         """Say what a pack of this shape has too much or too little of; None if it is possible."""
@@ -153,30 +170,57 @@ class Shape:
                 return f"{number} {what}: a pack of {self.twins} twins has {least} to {most}"
         return None
 
+    def section_fault(self) -> str | None:
+        """Say what is impossible about the sizes of map and target curve; None if nothing is."""
+        if self.map is not None:
+            outputs, rows = self.map
+            if not self.features <= outputs <= MAX_WIDTH:
+                return f"{outputs} outputs: a map has {self.features} to {MAX_WIDTH}"
+            if rows > MAX_MAP_ROWS:
+                return f"{rows} rows: a map has {MAX_MAP_ROWS} at most"
+        if self.curve_bins is not None and not 1 <= self.curve_bins <= MAX_CURVE_BINS:
+            return f"{self.curve_bins} bins: a target curve has 1 to {MAX_CURVE_BINS}"
+        return None
+
     def parts(self, kind: Kind) -> list[Part]:
-        """Arrays of a section, of the twins those of one record after its head.
+        """Arrays of a section: those after the head of the map, the target curve or one twin.
 
         What else is in a section is not an array: intervals, metadata, and what is unknown.
         """
-        features, anchors = self.features, self.anchors
+        features, inputs, anchors = self.features, self.inputs, self.anchors
         tables = {
             Kind.SCALING: [Part("scaling", _F32, (features + 1, 2))],
             Kind.TWINS: self._twin_parts(),
             Kind.CURVE: [Part("curve", _I16, (CURVE_LENGTH,))],
             Kind.ANCHORS: [
                 Part("counts", _U16, (self.twins,)),
-                Part("anchors", _I16, (anchors, features), (anchors, align(features, 4))),
+                Part("anchors", _I16, (anchors, inputs), (anchors, align(inputs, 4))),
                 Part("targets", _I32, (anchors,)),
             ],
             Kind.IDS: [Part("ids", _U32, (anchors,))],
             Kind.DOMAIN: [Part("domain", _I16, (features, 3))],
             Kind.SCHEMA: [Part("schema", _U32, (1,))],
+            Kind.MAP: self._map_parts(),
+            Kind.TARGET_CURVE: self._target_curve_parts(),
         }
         return tables.get(kind, [])
 
+    def _map_parts(self) -> list[Part]:
+        if self.map is None:
+            return []
+        outputs, rows = self.map
+        return [
+            Part("bins_and_shifts", _U8, (self.features + outputs,)),
+            Part("knots", _I16, (rows,)),
+            Part("table", _I8, (rows, outputs)),
+        ]
+
+    def _target_curve_parts(self) -> list[Part]:
+        return [] if self.curve_bins is None else [Part("values", _I32, (self.curve_bins + 1,))]
+
     def _twin_parts(self) -> list[Part]:
         parts = []
-        inputs = self.features
+        inputs = self.inputs
         for depth, width in enumerate(self.hidden):
             used, padded = (width, inputs), (width, align(inputs, 4))
             parts += [
@@ -205,15 +249,17 @@ class Shape:
         parts = self.parts(kind)
         if not parts:
             return None
+        head = {Kind.MAP: MAP_HEAD.size, Kind.TARGET_CURVE: TARGET_CURVE_HEAD.size}.get(kind, 0)
         last = prod(parts[-1].stored) * parts[-1].dtype.itemsize  # without padding
-        return sum(part.size for part in parts[:-1]) + last
+        return head + sum(part.size for part in parts[:-1]) + last
 
     def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:
         """Lengths of the sections that a device needs, without ids and metadata, in file order.
 
         ``levels`` is the number of levels in a pack with intervals.
         """
-        kinds = [Kind.SCALING, Kind.TWINS, Kind.CURVE, Kind.ANCHORS]
+        new = [Kind.MAP, Kind.TARGET_CURVE]  # without a length where there is none
+        kinds = [Kind.SCALING, *new, Kind.TWINS, Kind.CURVE, Kind.ANCHORS]
         if activation != "silu":
             kinds.remove(Kind.CURVE)
         if self.scaled:

@@ -13,14 +13,18 @@ from twinedge.pack.contents import (
     Array,
     Difficulty,
     Domain,
+    InputMap,
     Intervals,
     Layer,
     Pack,
+    TargetCurve,
     Twin,
     check_anchors,
     check_curve,
     check_head,
+    check_map,
     check_scaling,
+    check_target_curve,
     check_weights,
 )
 from twinedge.pack.layout import Kind, PackError, Part, Reason, Shape, align, kernels
@@ -41,8 +45,9 @@ class Section(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Header and section table."""
+    """Header and section table; the shape also has the sizes of map and target curve."""
 
+    version: int
     shape: Shape
     activation: str
     neighbors: int
@@ -89,6 +94,7 @@ def read_header(data: bytes) -> Header:
         raise PackError(Reason.BODY_CRC, "damaged: the checksum of the content does not match")
     header = _header(version, fields, table)
     _check_offsets(header.sections, behind, length)
+    header = header._replace(shape=_with_sizes(header, data))
     _check_kinds(header, data)
     _check_gaps(data, behind, header.sections)
     return header
@@ -120,7 +126,7 @@ def _header(version: int, fields: list[Any], table: bytes) -> Header:
     if fault:
         raise PackError(Reason.HEADER, fault)
     sections = tuple(Section(*entry) for entry in layout.ENTRY.iter_unpack(table))
-    return Header(shape, layout.ACTIVATIONS[activation], neighbors, near, sections)
+    return Header(version, shape, layout.ACTIVATIONS[activation], neighbors, near, sections)
 
 
 def _check_offsets(sections: tuple[Section, ...], start: int, length: int) -> None:
@@ -130,6 +136,22 @@ def _check_offsets(sections: tuple[Section, ...], start: int, length: int) -> No
         start = one.end
     if align(start) != length:
         raise PackError(Reason.SECTION, "the file goes on after its last section")
+
+
+def _with_sizes(header: Header, data: bytes) -> Shape:
+    """Return the shape with the sizes that map and target curve state themselves."""
+    shape = header.shape
+    for one in header.sections:
+        kind = Kind.of(one.kind, header.version)
+        if kind is Kind.MAP and one.length >= layout.MAP_HEAD.size:
+            shape = replace(shape, map=layout.MAP_HEAD.unpack_from(data, one.offset))
+        if kind is Kind.TARGET_CURVE and one.length >= layout.TARGET_CURVE_HEAD.size:
+            *_, bins = layout.TARGET_CURVE_HEAD.unpack_from(data, one.offset)
+            shape = replace(shape, curve_bins=bins)
+    fault = shape.section_fault()
+    if fault:
+        raise PackError(Reason.SECTION, fault)
+    return shape
 
 
 def _check_kinds(header: Header, data: bytes) -> None:
@@ -157,7 +179,7 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
     if one.flags & ~layout.REQUIRED:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has unknown flags")
     required = bool(one.flags & layout.REQUIRED)
-    kind = Kind.of(one.kind)
+    kind = Kind.of(one.kind, header.version)
     if kind is None:
         if required:
             raise PackError(Reason.SECTION, f"section kind {one.kind} is required but not known")
@@ -171,6 +193,8 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
         if not 1 <= levels <= layout.MAX_LEVELS:
             raise PackError(Reason.SECTION, f"{levels} levels of intervals are not possible")
         length = layout.INTERVALS.size + layout.LEVEL.size * levels
+    elif length is None and kind is not Kind.METADATA:
+        raise PackError(Reason.SECTION, f"section kind {one.kind} has no sizes")
     if length is not None and one.length != length:
         raise PackError(
             Reason.SECTION, f"section kind {one.kind} has {one.length} bytes, not {length}"
@@ -210,7 +234,7 @@ def read_pack(data: bytes) -> Pack:
     content = {
         kind: data[one.offset : one.end]
         for one in header.sections
-        if (kind := Kind.of(one.kind)) is not None
+        if (kind := Kind.of(one.kind, header.version)) is not None
     }
 
     def arrays(kind: Kind) -> dict[str, Array]:
@@ -219,6 +243,8 @@ def read_pack(data: bytes) -> Pack:
     # In the order in which faults are reported.
     offsets, gains = arrays(Kind.SCALING)["scaling"].T.copy()
     check_scaling(offsets, gains)
+    curves = _map(content.get(Kind.MAP), shape)
+    target_curve = _target_curve(content.get(Kind.TARGET_CURVE), shape)
     twins = tuple(_twin(content[Kind.TWINS], number, shape) for number in range(shape.twins))
     curve = arrays(Kind.CURVE).get("curve")
     if curve is not None:
@@ -242,7 +268,31 @@ def read_pack(data: bytes) -> Pack:
         schema=None if schema is None else int(schema[0]),
         ids=arrays(Kind.IDS).get("ids"),
         metadata=_metadata(content.get(Kind.METADATA)),
+        map=curves,
+        target_curve=target_curve,
     )
+
+
+def _map(data: bytes | None, shape: Shape) -> InputMap | None:
+    if data is None:
+        return None
+    arrays = _arrays(data, layout.MAP_HEAD.size, shape.parts(Kind.MAP))
+    bins, shifts = np.split(arrays["bins_and_shifts"], [shape.features])
+    curves = InputMap(bins, shifts, arrays["knots"], arrays["table"])
+    check_map(curves)
+    return curves
+
+
+def _target_curve(data: bytes | None, shape: Shape) -> TargetCurve | None:
+    if data is None:
+        return None
+    first, shift, zero, _ = layout.TARGET_CURVE_HEAD.unpack_from(data)
+    if zero:
+        raise PackError(Reason.PADDING, "padding of the target curve is not zero")
+    parts = shape.parts(Kind.TARGET_CURVE)
+    curve = TargetCurve(first, shift, **_arrays(data, layout.TARGET_CURVE_HEAD.size, parts))
+    check_target_curve(curve)
+    return curve
 
 
 def _twin(data: bytes, number: int, shape: Shape) -> Twin:

@@ -9,7 +9,17 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import layout
-from twinedge.pack.contents import Array, Intervals, Pack, Twin, check_contents, check_head
+from twinedge.pack.contents import (
+    Array,
+    InputMap,
+    Intervals,
+    Pack,
+    TargetCurve,
+    Twin,
+    check_contents,
+    check_head,
+    check_target_curve,
+)
 from twinedge.pack.layout import Kind, PackError, Reason, Shape, align, kernels
 
 
@@ -32,10 +42,13 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
     """
     shape = shape_of(pack)
     scaling = _columns(np.append(pack.x_offset, pack.y_offset), np.append(pack.x_gain, pack.y_gain))
-    sections = {
-        Kind.SCALING: _arrays(shape, Kind.SCALING, scaling=scaling),
-        Kind.TWINS: b"".join(_twin(twin, number, shape) for number, twin in enumerate(pack.twins)),
-    }
+    sections = {Kind.SCALING: _arrays(shape, Kind.SCALING, scaling=scaling)}
+    if pack.map is not None:
+        sections[Kind.MAP] = _map(pack.map, shape)
+    if pack.target_curve is not None:
+        sections[Kind.TARGET_CURVE] = _target_curve(pack.target_curve, shape)
+    twins = [_twin(twin, number, shape) for number, twin in enumerate(pack.twins)]
+    sections[Kind.TWINS] = b"".join(twins)
     if pack.curve is not None:
         sections[Kind.CURVE] = _arrays(shape, Kind.CURVE, curve=pack.curve)
     sections[Kind.ANCHORS] = _arrays(
@@ -62,7 +75,16 @@ def shape_of(pack: Pack) -> Shape:
         raise PackError(Reason.HEADER, "a pack needs a twin, and a twin needs a hidden layer")
     kernel = pack.twins[0].layers[0].kernel.dtype.newbyteorder("<")
     scaled = pack.intervals is not None
-    shape = Shape(pack.features, pack.hidden, kernel, len(pack.twins), len(pack.targets), scaled)
+    shape = Shape(
+        pack.features,
+        pack.hidden,
+        kernel,
+        len(pack.twins),
+        len(pack.targets),
+        scaled,
+        None if pack.map is None else (pack.map.outputs, len(pack.map.knots)),
+        None if pack.target_curve is None else pack.target_curve.bins,
+    )
     fault = shape.fault()
     if fault:
         raise PackError(Reason.HEADER, fault)
@@ -76,11 +98,16 @@ def shape_of(pack: Pack) -> Shape:
         raise PackError(Reason.SECTION, "silu needs its table, and other activations have none")
     if any((twin.difficulty is not None) != scaled for twin in pack.twins):
         raise PackError(Reason.SECTION, "a pack has both intervals and difficulties, or neither")
+    fault = shape.section_fault()
+    if fault:
+        raise PackError(Reason.SECTION, fault)
     return shape
 
 
 def version_of(pack: Pack) -> int:
     """Return the oldest version of the format that can hold a pack."""
+    if pack.map is not None or pack.target_curve is not None:
+        return 3
     return 1 if pack.intervals is None and pack.domain is None else 2
 
 
@@ -145,11 +172,27 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
         arrays["outputs"] = _columns(twin.output, second.output)
         arrays["difficulty_bias"] = np.array([second.bias], np.int32)
     for depth, layer in enumerate(twin.layers):
-        halves = [layer.kernel] if depth else np.split(layer.kernel, [shape.features], axis=1)
+        halves = [layer.kernel] if depth else np.split(layer.kernel, [shape.inputs], axis=1)
         for name, half in zip(kernels(depth), halves, strict=True):
             arrays[f"{name}{depth}"] = half
         arrays[f"bias{depth}"], arrays[f"multiplier{depth}"] = layer.bias, layer.multiplier
-    return (head + _arrays(shape, Kind.TWINS, **arrays)).ljust(shape.twin_size, b"\0")
+    return _arrays(shape, Kind.TWINS, head, **arrays).ljust(shape.twin_size, b"\0")
+
+
+def _map(curves: InputMap, shape: Shape) -> bytes:
+    settings = np.concatenate([curves.bins, curves.shifts])
+    if curves.bins.shape != (shape.features,):
+        raise PackError(Reason.VALUE, f"bins has shape {curves.bins.shape}, not one per feature")
+    head = layout.MAP_HEAD.pack(curves.outputs, len(curves.knots))
+    return _arrays(
+        shape, Kind.MAP, head, bins_and_shifts=settings, knots=curves.knots, table=curves.table
+    )
+
+
+def _target_curve(curve: TargetCurve, shape: Shape) -> bytes:
+    check_target_curve(curve)  # its numbers fit their types
+    head = layout.TARGET_CURVE_HEAD.pack(curve.first, curve.shift, 0, curve.bins)
+    return _arrays(shape, Kind.TARGET_CURVE, head, values=curve.values)
 
 
 def _intervals(intervals: Intervals) -> bytes:
@@ -179,9 +222,8 @@ def _columns(*columns: Array) -> Array:
     return np.stack(columns, axis=1)
 
 
-def _arrays(shape: Shape, kind: Kind, **arrays: Array) -> bytes:
-    """Store arrays, padded as their parts say; never round, truncate or wrap a number."""
-    data = b""
+def _arrays(shape: Shape, kind: Kind, data: bytes = b"", /, **arrays: Array) -> bytes:
+    """Store arrays after ``data``, padded as their parts say; no number is rounded or wrapped."""
     for part in shape.parts(kind):
         array, dtype = arrays[part.name], part.dtype.newbyteorder("=")
         if array.shape != part.used or array.dtype != dtype:

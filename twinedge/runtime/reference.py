@@ -13,7 +13,7 @@ import numpy as np
 
 from twinedge.encoding.cells import numbered
 from twinedge.errors import InputError
-from twinedge.pack.contents import LARGEST, Array, Intervals, Layer, Pack, Twin
+from twinedge.pack.contents import LARGEST, TARGET, Array, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH, NO_FILL
 
 _POINTS = 100_000  # used to fit the table
@@ -47,6 +47,7 @@ def silu_curve() -> Array:
 
 _SPREAD = 1048575  # estimates further apart than this count as this far
 _WIDEST = 2**31 - 1  # half of an interval
+_WHOLE = 1 << 14  # share of a bin of the map
 _BLOCK = 1 << 20  # numbers held at a time in one array: 8 MB
 
 
@@ -127,7 +128,7 @@ def evaluate(pack: Pack, x: Any) -> Evaluation:
 
 
 def quantise(pack: Pack, x: Any) -> Array:
-    """Convert queries ``(n, f)`` to the integers that the networks take, int16 ``(n, f)``.
+    """Convert queries ``(n, f)`` to integers, int16 ``(n, f)``.
 
     A missing feature, NaN, gets the fill value in the domain of the pack.
     """
@@ -168,8 +169,82 @@ def mask(flags: Array) -> Array:
     return masks
 
 
+def map_points(pack: Pack, q: Array) -> Array:
+    """Turn quantised points, int16 ``(n, f)``, into what the twins take, int16 ``(n, g)``.
+
+    Without a map these are the points themselves.
+    """
+    curves = pack.map
+    if curves is None:
+        return q
+    sums = np.zeros((len(q), curves.outputs), np.int64)
+    for feature, rows in curves.curves():
+        knots, table = curves.knots[rows].astype(np.int64), curves.table[rows].astype(np.int64)
+        c = np.clip(q[:, feature], knots[0], knots[-1])
+        left = np.minimum(np.searchsorted(knots, c, side="right") - 1, len(knots) - 2)
+        share = ((c - knots[left]) << 14) // (knots[left + 1] - knots[left])
+        sums += table[left] * (_WHOLE - share)[:, None] + table[left + 1] * share[:, None]
+    shifts = curves.shifts.astype(np.int64)
+    z = sums + (np.int64(1) << shifts >> 1) >> shifts
+    z[:, : pack.features] += q
+    mapped: Array = np.clip(z, -LARGEST, LARGEST).astype(np.int16)
+    return mapped
+
+
+def curved(pack: Pack, estimates: Array) -> Array:
+    """Turn estimates, or means of them, into units of the target's gain, int64: ``U``."""
+    m, curve = estimates.astype(np.int64), pack.target_curve
+    if curve is None:
+        return m
+    values = curve.values.astype(np.int64)
+    d = np.clip(m - curve.first, 0, curve.bins << curve.shift)
+    k = np.minimum(d >> curve.shift, curve.bins - 1)
+    r = d - (k << curve.shift)
+    u: Array = values[k] + ((values[k + 1] - values[k]) * r >> curve.shift)
+    return u
+
+
+def targets_of(pack: Pack, estimates: Array) -> Array:
+    """Turn estimates, or means of them, into the units of the target, float32."""
+    with np.errstate(over="ignore"):
+        y: Array = curved(pack, estimates).astype(np.float32) * pack.y_gain + pack.y_offset
+    return y
+
+
+def deviations_of(pack: Pack, mean: Array, raw: Array, parts: int) -> Array:
+    """Turn deviations from ``mean``, each ``raw / parts``, into units of the target, float32.
+
+    With a target curve that is half of the distance between the curve's values at either side.
+    """
+    with np.errstate(over="ignore"):
+        if pack.target_curve is None:
+            return raw.astype(np.float32) * pack.y_gain / np.float32(parts)
+        m, d = mean.astype(np.int64), raw.astype(np.int64) // parts
+        low, high = (curved(pack, np.clip(end, -(2**31), 2**31 - 1)) for end in (m - d, m + d))
+        return (high - low).astype(np.float32) * pack.y_gain / np.float32(2)
+
+
+def estimates_of(pack: Pack, y: Array) -> Array:
+    """Turn targets ``(n,)`` into units of an estimate, int64; 2^30 for NaN and out of range."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = (np.asarray(y).astype(np.float32) - pack.y_offset) / pack.y_gain
+    far = ~(np.abs(t) < TARGET)
+    t = np.where(far, np.float32(0), t)
+    whole = np.trunc(t)
+    u = (whole + np.where(np.abs(t - whole) >= 0.5, np.sign(t), 0)).astype(np.int64)
+    curve = pack.target_curve
+    if curve is not None:
+        values = curve.values.astype(np.int64)
+        u = np.clip(u, values[0], values[-1])
+        k = np.minimum(np.searchsorted(values, u, side="right") - 1, curve.bins - 1)
+        r = ((u - values[k]) << curve.shift) // (values[k + 1] - values[k])
+        u = curve.first + (k << curve.shift) + r
+    return np.where(far, TARGET, u)
+
+
 def evaluate_raw(pack: Pack, q: Array) -> Evaluation:
     """Evaluate quantised queries, int16 ``(n, f)``, none of them -32768."""
+    q = map_points(pack, q)
     estimates = np.empty((len(q), pack.members), np.int32)
     beside = [np.zeros_like(estimates) for _ in range(2)] if pack.intervals is not None else []
     ends = np.cumsum(pack.counts, dtype=np.int64)
@@ -204,10 +279,8 @@ def bounded(pack: Pack, mean: Array, raw: Array, level: int) -> Bounds:
         np.clip(mean.astype(np.int64) + signed, -(2**31), 2**31 - 1).astype(np.int32)
         for signed in (-width, width)
     ]
-    with np.errstate(over="ignore"):
-        low, high = (end.astype(np.float32) * pack.y_gain + pack.y_offset for end in ends)
-        scale = raw.astype(np.float32) * pack.y_gain / np.float32(16)
-    return Bounds(scale, low, high, raw, *ends)
+    low, high = (targets_of(pack, end) for end in ends)
+    return Bounds(deviations_of(pack, mean, raw, 16), low, high, raw, *ends)
 
 
 def raw_scale(signals: Array, intervals: Intervals, members: int) -> Array:
@@ -258,10 +331,8 @@ def combine(pack: Pack, estimates: Array) -> Evaluation:
         sums = zip(np.square(d).sum(axis=1).tolist(), d.sum(axis=1).tolist(), strict=True)
         # Python's integers, because 64 bits would have to be unsigned here.
         root[rows] = [isqrt(count * squares - single**2) for squares, single in sums]
-    with np.errstate(over="ignore"):
-        prediction = mean.astype(np.float32) * pack.y_gain + pack.y_offset
-        spread = root.astype(np.float32) * pack.y_gain / np.float32(count)
-    return Evaluation(prediction, spread, mean, root, estimates)
+    spread = deviations_of(pack, mean, root, count)
+    return Evaluation(targets_of(pack, mean), spread, mean, root, estimates)
 
 
 def activate(layer: Layer, acc: Array, curve: Array | None) -> Array:
@@ -288,7 +359,7 @@ def _fill(
     Their asymmetries and difficulties go into ``beside``, if the twin has a second output.
     """
     first = twin.layers[0]
-    kernels = np.split(first.kernel.astype(np.float64), [pack.features], axis=1)
+    kernels = np.split(first.kernel.astype(np.float64), [pack.inputs], axis=1)
     # An anchor passes through the first layer once, as either half of a pair.
     first_sums = [anchors.astype(np.float64) @ kernel.T + first.bias for kernel in kernels[::-1]]
     everyone = np.arange(len(anchors))
