@@ -17,68 +17,78 @@ scales too high, 30 too low, or -999. `gross` is the largest of the three errors
 without gross errors, `worst` the error relative to `shipped` in the worst division.
 
 All of ours except `retrained` use the integers of the pack. A division's error is taken over all
-its test groups; the mean over divisions is shown. Trained packs are kept in a folder, so the run
-can be stopped and resumed at any time; packs from other machines can be added.
+its test groups; the mean over divisions is shown. `retrained` is that of the first divisions alone.
+Trained packs are kept in a folder.
 
-    python benchmarks/adaptation.py
-    python benchmarks/adaptation.py --divisions 2 --datasets yh --retrain 0
+    python -m benchmarks.adaptation --jobs 2
+    python -m benchmarks.adaptation --divisions 2 --datasets yh
 """
 
+import argparse
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
-from record import command_line, publish
 
-from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, data, export, load, scoring
-from twinedge.pack import write_pack
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.groups import LEADING, divided
+from benchmarks.harness.interval_scores import COVERAGE
+from benchmarks.harness.record import Cells, Record
+from benchmarks.harness.rows import ANCHORS
+from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, export, load, scoring
+from twinedge.pack import Pack, write_pack
 from twinedge.run_folder import Run
 from twinedge.runtime import reference
-from twinedge.runtime.adaptation import quantised_targets
 from twinedge.runtime.native import Native
 from twinedge.scoring.calibration import interval_score
+from twinedge.training import VERSION
 
-RESULTS = Path(__file__).parent / "results" / "adaptation.json"
 RUNS = Path("runs/adaptation")
-LEADING = {"cs": 7, "ee": 5, "yh": 5}  # leading columns that distinguish groups
+DIVISIONS, RETRAINED = 20, 5
 KS = (1, 2, 3, 5, 8)
-ANCHORS, COVERAGE = 32, 0.9
 GROSS = ("30", "-30", "-999")  # scales, or a value
 
 
-def divided(name, division):
-    """Load a table, number the group of each row, and divide the rows by groups."""
-    table = data.load(name)
-    leading = table.X[:, : LEADING[name]]
-    group = np.unique(leading, axis=0, return_inverse=True)[1].ravel()
-    return table, group, data.split_groups(group, division)
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    name: str
+    division: int
+    runs: Path = RUNS
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.name}/{self.division}"
 
 
-def fit(model, table, group, train, rows):
+def fit(model: Any, table: Any, group: np.ndarray, train: np.ndarray, rows: Any) -> Any:
     """Train a model on some rows; others validate it."""
     validation = table.X[rows.val], table.y[rows.val], group[rows.val]
     return model.fit(table.X[train], table.y[train], validation=validation, groups=group[train])
 
 
-def stored(place, compute):
+def stored(place: Path, compute: Callable[[], np.ndarray]) -> np.ndarray:
     """Load an array from a file; compute and write it if it is missing."""
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         np.save(place, compute())
-    return np.load(place)
+    return np.asarray(np.load(place))
 
 
-def measured(name, table, rows, group):
+def measured(name: str, table: Any, rows: np.ndarray, group: int) -> np.ndarray:
     """Put the rows of a group in the order in which they are measured."""
     if name == "cs":
         return rows[np.argsort(table.X[rows, 7], kind="stable")]
     return np.random.RandomState(group).permutation(rows)
 
 
-def shipped(folder, name, division):
+def shipped(folder: Path, name: str, division: int) -> tuple[Path, dict[str, Any]]:
     """Return the pack of a division and how it was trained; trains and exports it if missing."""
     place = folder / "packs" / f"{name}-{division}.twin"
     settings = place.with_suffix(".json")
@@ -99,21 +109,21 @@ def shipped(folder, name, division):
     return place, json.loads(settings.read_text())
 
 
-def networks(folder, name, division):
+def networks(folder: Path, name: str, division: int) -> np.ndarray:
     """Predict all rows of the table with four ordinary networks."""
 
-    def compute():
+    def predict() -> np.ndarray:
         table, group, rows = divided(name, division)
         four = EnsembleRegressor(AnnRegressor(hidden=(64, 64), effort="quick"), n=4, random_state=0)
         return fit(four, table, group, rows.train, rows).predict(table.X)
 
-    return stored(folder / "networks" / name / f"{division}.npy", compute)
+    return stored(folder / "networks" / name / f"{division}.npy", predict)
 
 
-def retrained(folder, name, division, k):
+def retrained(folder: Path, name: str, division: int, k: int) -> np.ndarray:
     """Predict all rows with twins trained with k points of each test group, too."""
 
-    def compute():
+    def predict() -> np.ndarray:
         table, group, rows = divided(name, division)
         settings = shipped(folder, name, division)[1]
         settings.pop("across")
@@ -125,26 +135,28 @@ def retrained(folder, name, division, k):
         train = np.concatenate([rows.train, *new])
         return fit(TwinRegressor(**fixed, **settings), table, group, train, rows).predict(table.X)
 
-    return stored(folder / "retrained" / name / f"{division}-{k}.npy", compute)
+    return stored(folder / "retrained" / name / f"{division}-{k}.npy", predict)
 
 
-def as_anchors(pack, X, y, queries):
+def as_anchors(pack: Pack, X: np.ndarray, y: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Predict with the points as the only anchors, in the integers of the pack."""
     twins = len(pack.twins)
     own = replace(
         pack,
         counts=np.full(twins, len(y), pack.counts.dtype),
-        anchors=np.tile(reference.quantise(pack, X), (twins, 1)),
-        targets=np.tile(quantised_targets(pack, y).astype(np.int32), twins),
+        anchors=np.tile(reference.map_points(pack, reference.quantise(pack, X)), (twins, 1)),
+        targets=np.tile(reference.estimates_of(pack, y).astype(np.int32), twins),
         ids=None,
         neighbors=0,
         trained_on_neighbors=False,
         metadata={},
     )
-    return Native(write_pack(own), own).predict_with_spread(queries)[0]
+    return np.asarray(Native(write_pack(own), own).predict_with_spread(queries)[0])
 
 
-def with_gross_error(kind, y, mean, scale, first):
+def with_gross_error(
+    kind: str, y: np.ndarray, mean: np.ndarray, scale: np.ndarray, first: int
+) -> np.ndarray:
     """Replace every tenth point; ``first`` is how many points there were before these."""
     y = y.copy()
     tenth = (first + np.arange(len(y))) % 10 == 0
@@ -152,18 +164,22 @@ def with_gross_error(kind, y, mean, scale, first):
     return y
 
 
-def measure(folder, name, division, retrain):
+def compute(job: Job) -> dict[str, Any]:
     """Try each way in one division, for each k."""
+    name, division = job.name, job.division
+    folder = job.runs / f"training-{VERSION}"
     table, group, rows = divided(name, division)
     device = load(shipped(folder, name, division)[0])
     trust = device.pack.intervals.trust / 65536
     ordinary = networks(folder, name, division)
-    again = {k: retrained(folder, name, division, k) for k in KS} if retrain else {}
+    again = {}
+    if division < RETRAINED:
+        again = {k: retrained(folder, name, division, k) for k in KS}
     mean, scale = device.predict(table.X, return_std=True)
     ends = device.predict_interval(table.X, COVERAGE)
-    cells = {"trust": trust}
+    cells: dict[str, Any] = {"trust": trust}
     for k in KS:
-        found = {}
+        found: dict[str, list[np.ndarray]] = {}
         before = division
         for one in np.unique(group[rows.test]):
             order = measured(name, table, rows.test[group[rows.test] == one], one)
@@ -194,14 +210,14 @@ def measure(folder, name, division, retrain):
             for key, part in parts.items():
                 found.setdefault(key, []).append(part)
         if found:
-            cells[str(k)] = scores({key: np.concatenate(parts) for key, parts in found.items()})
+            cells[str(k)] = scores({key: np.concatenate(some) for key, some in found.items()})
     return cells
 
 
-def scores(found):
+def scores(found: dict[str, np.ndarray]) -> dict[str, float]:
     """Return errors of each way, and scores of intervals."""
     y = found["y"]
-    cell = {"points": len(y)}
+    cell: dict[str, float] = {"points": len(y)}
     for key, part in found.items():
         if key.endswith("_ends"):
             low, high = part.T
@@ -213,7 +229,7 @@ def scores(found):
     return cell
 
 
-def summarise(cells):
+def summarise(cells: Cells) -> dict[str, Any]:
     """Average over the divisions, table by table and k by k."""
     lines = []
     for name in LEADING:
@@ -236,29 +252,16 @@ def summarise(cells):
                 line["adapted_there"] = float(np.mean([cell["adapted"] for cell in both]))
                 line["retrained_divisions"] = len(both)
             lines.append(line)
-    return lines
+    return {"summary": lines}
 
 
-def main():
-    """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
-    parser.add_argument("--divisions", type=int, default=20, help="seeds 0 to N - 1 (default 20)")
-    parser.add_argument("--datasets", default=",".join(LEADING))
-    parser.add_argument("--retrain", type=int, default=5, help="divisions to train again in")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained packs are kept")
-    options = parser.parse_args()
-    cells = {}
-    for division in range(options.divisions):
-        for name in options.datasets.split(","):
-            cell = measure(options.runs, name, division, division < options.retrain)
-            cells[f"{name}/{division}"] = cell
-            print(f"{name} {division}: trust {cell['trust']:.2f}", flush=True)
-    lines = summarise(cells)
+def show(record: Record) -> None:
+    """Print the table."""
     print(
         "set  k  shipped  adapted  anchors  replaced  networks  retrained  "
         "covered before / after / gross  gross  worst / gross"
     )
-    for line in lines:
+    for line in record["summary"]:
         again = f"{line['retrained']:9.2f}" if "retrained" in line else f"{'-':>9}"
         covered = [line[f"{way}_coverage"] for way in ("shipped", "adapted", "adapted-999")]
         print(
@@ -267,8 +270,27 @@ def main():
             f"{' / '.join(f'{one:.3f}' for one in covered)}          {line['gross']:.3f}  "
             f"{line['worst']:.2f} / {line['worst_gross']:.2f}"
         )
-    publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=lines, cells=cells)
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--divisions", type=int, default=DIVISIONS, help="at most (default 20)")
+    parser.add_argument("--datasets", default=",".join(LEADING))
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained packs are kept")
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells, division by division: the first take longest."""
+    return [
+        Job(name, division, options.runs)
+        for division in range(options.divisions)
+        for name in options.datasets.split(",")
+    ]
+
+
+BENCHMARK = Benchmark(
+    "adaptation", __doc__, jobs, compute, summarise, show, add_options=add_options
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from twinedge.pack.layout import (
     FRACTIONS,
+    MAP_SHIFTS,
     MAX_CURVE_SHIFT,
-    MAX_MAP_SHIFT,
     MAX_SHIFT,
     PackError,
     Reason,
@@ -381,8 +381,8 @@ def check_map(curves: InputMap) -> None:
     """Refuse bins that do not fit the knots, shifts out of range and knots that do not increase."""
     if curves.bins.sum(dtype=np.int64) + np.count_nonzero(curves.bins) != len(curves.knots):
         raise PackError(Reason.VALUE, "the bins of the map do not add up")
-    if curves.shifts.max() > MAX_MAP_SHIFT:
-        raise PackError(Reason.VALUE, f"the map has a shift above {MAX_MAP_SHIFT}")
+    if not all(shift in MAP_SHIFTS for shift in curves.shifts.tolist()):
+        raise PackError(Reason.VALUE, "the map has an impossible shift")
     for feature, rows in curves.curves():
         knots = curves.knots[rows].astype(np.int64)
         if knots[0] < -LARGEST or (np.diff(knots) <= 0).any():

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack.contents import TARGET, Array, Intervals, Pack
+from twinedge.pack.contents import Array, Intervals, Pack
+from twinedge.runtime.reference import NO_ESTIMATE, estimates_of
 
 MOST_POINTS = 1024
 MOST_SCORE = 511  # in sixteenths of a scale
@@ -23,20 +24,9 @@ _FARTHEST = 2**31 - 1
 _WORD = 2**32 - 1
 
 
-def quantised_targets(pack: Pack, y: Array) -> Array:
-    """Targets ``(n,)`` in units of an estimate, int64; 2^30 for NaN and out of range."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        t = (np.asarray(y).astype(np.float32) - pack.y_offset) / pack.y_gain
-    far = ~(np.abs(t) < TARGET)
-    t = np.where(far, np.float32(0), t)
-    whole = np.trunc(t)
-    rounded = whole + np.where(np.abs(t - whole) >= 0.5, np.sign(t), 0)
-    return np.where(far, TARGET, rounded).astype(np.int64)
-
-
 def unlike(pack: Pack, y: Array) -> Array:
     """Which targets ``(n,)`` cannot be used: not numbers, or far beyond those of training."""
-    far: Array = quantised_targets(pack, y) >= TARGET
+    far: Array = estimates_of(pack, y) == NO_ESTIMATE
     return far
 
 
@@ -155,7 +145,7 @@ def _with_sums(intervals: Intervals, sums: Array, mean: Array, scale: Array) -> 
 def adapted_pack(pack: Pack, errors: Array, scores: Array) -> Pack:
     """Return a pack that predicts as with these points, for devices without a store.
 
-    Its targets are shifted, and its intervals scaled, as for a query of the mean scale. A pack
+    Its estimates are shifted, and its intervals scaled, as for a query of the mean scale. A pack
     cannot express that a prediction with a smaller scale is to be shifted less.
 
     Parameters
@@ -187,6 +177,9 @@ def adapted_pack(pack: Pack, errors: Array, scores: Array) -> Pack:
         constant=max(1, constant),
         typical=typical_scale,
     )
+    if pack.target_curve is not None:  # the same shift of all estimates, before the curve
+        curve = replace(pack.target_curve, first=pack.target_curve.first - int(shift[0]))
+        return replace(pack, target_curve=curve, intervals=intervals)
     offset = np.float32(float(pack.y_offset) + int(shift[0]) * float(pack.y_gain))
     return replace(pack, y_offset=offset, intervals=intervals)
 

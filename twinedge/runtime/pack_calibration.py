@@ -13,9 +13,18 @@ from twinedge.scoring.scores import check_targets
 _MOST = 2**32 - 1
 
 
-def calibration_of(pack: Pack) -> Calibration | None:
-    """Return the calibration of a pack, in units of the target; None if it has no intervals."""
-    stored, unit = pack.intervals, float(pack.y_gain)
+def calibration_of(pack: Pack, unit: float | None = None) -> Calibration | None:
+    """Return the calibration of a pack; None if it has no intervals.
+
+    Parameters
+    ----------
+    pack : Pack
+        With or without intervals.
+    unit : float, optional
+        The units of the calibration: what an estimate of 1 is in them. By default those of the
+        target; with a target curve, on which no unit of the target stays the same, estimates.
+    """
+    stored, unit = pack.intervals, _unit(pack, unit)
     if stored is None:
         return None
     return Calibration(
@@ -36,6 +45,7 @@ def calibrate_pack(
     sample_weight: Array | None = None,
     groups: Array | None = None,
     beside: CalibrationRows | None = None,
+    unit: float | None = None,
     chosen: bool = False,
 ) -> Pack:
     """Calibrate a pack that has second outputs, on its own integer predictions for these rows.
@@ -52,6 +62,9 @@ def calibrate_pack(
         Which rows belong together.
     beside : CalibrationRows, optional
         More rows, with the errors of other networks: training rows whose groups they did not see.
+    unit : float, optional
+        What an estimate of 1 is in the units of ``beside``; by default the gain of the target, or 1
+        with a target curve.
     chosen : bool
         Whether training settings were chosen on these rows.
 
@@ -66,10 +79,10 @@ def calibrate_pack(
     q = reference.quantise(pack, X)
     found = reference.evaluate_raw(pack, q)
     assert found.signals is not None
-    members, unit = found.estimates.shape[1], float(pack.y_gain)
+    members, unit = found.estimates.shape[1], _unit(pack, unit)
     signals = found.signals.astype(np.float64) * unit / members
     outside = np.asarray(reference.outside(pack, q).any(axis=1))
-    errors = np.asarray(y, np.float64) - found.mean
+    errors = _errors(pack, y, found, unit)
     rows = CalibrationRows(signals, errors, outside, sample_weight, groups).joined(beside)
     made = rows.calibrated(chosen)
     spread, asymmetry, difficulty = (_integer(65536 * weight) for weight in made.weights)
@@ -89,6 +102,27 @@ def calibrate_pack(
     if beside is not None:  # the scales of all rows, of which only these are known as integers
         typical = round(16 * made.typical / unit)
     return replace(pack, intervals=replace(intervals, typical=typical))
+
+
+def _unit(pack: Pack, unit: float | None) -> float:
+    """Return the given unit, or what an estimate of 1 is where the calibration is to be."""
+    if unit is not None:
+        return unit
+    return float(pack.y_gain) if pack.target_curve is None else 1.0
+
+
+def _errors(pack: Pack, y: Array, found: reference.Evaluation, unit: float) -> Array:
+    """Return the errors, float64 ``(n,)``: on the side of the target curve where estimates are.
+
+    The curve is monotone, so an interval holds a target where it holds its estimate.
+    """
+    if pack.target_curve is None:
+        errors: Array = np.asarray(y, np.float64) - found.mean
+        return errors
+    estimates = reference.estimates_of(pack, y)
+    if (estimates == reference.NO_ESTIMATE).any():
+        raise InputError("a target is far beyond those that the pack was made for")
+    return np.asarray((estimates - found.raw_mean) * unit)
 
 
 def _integer(number: float) -> int:

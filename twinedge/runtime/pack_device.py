@@ -300,13 +300,11 @@ class PackDevice(Device):
         mean, scale = adapted(self._check_intervals(), points.errors, points.scores, mean, scale)
         most = neighbors or pack.neighbors
         counts = np.minimum(pack.counts, most) if most else pack.counts
-        unit = pack.y_gain
-        with np.errstate(over="ignore"):
-            found = [
-                mean.astype(np.float32) * unit + pack.y_offset,
-                root.astype(np.float32) * unit / np.float32(counts.sum(dtype=np.int64)),
-                scale.astype(np.float32) * unit / np.float32(16),
-            ]
+        found = [
+            reference.targets_of(pack, mean),
+            reference.deviations_of(pack, mean, root, int(counts.sum(dtype=np.int64))),
+            reference.deviations_of(pack, mean, scale, 16),
+        ]
         for level in levels:
             ends = reference.bounded(pack, mean, scale, level)
             found += [ends.low, ends.high]
@@ -320,9 +318,7 @@ class PackDevice(Device):
         return outside & ~np.isnan(x)
 
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
-        raw = self.evaluator.estimates(x, neighbors or -1)
-        estimates: Array = raw.astype(np.float32) * self.pack.y_gain + self.pack.y_offset
-        return estimates
+        return reference.targets_of(self.pack, self.evaluator.estimates(x, neighbors or -1))
 
 
 def read_pack_file(path: Path) -> tuple[Pack, bytes]:

@@ -45,6 +45,7 @@ def silu_curve() -> Array:
     return curve
 
 
+NO_ESTIMATE = 2**31  # the first integer that none can be
 _SPREAD = 1048575  # estimates further apart than this count as this far
 _WIDEST = 2**31 - 1  # half of an interval
 _WHOLE = 1 << 14  # share of a bin of the map
@@ -225,7 +226,10 @@ def deviations_of(pack: Pack, mean: Array, raw: Array, parts: int) -> Array:
 
 
 def estimates_of(pack: Pack, y: Array) -> Array:
-    """Turn targets ``(n,)`` into units of an estimate, int64; 2^30 for NaN and out of range."""
+    """Turn targets ``(n,)`` into units of an estimate, int64.
+
+    What is NaN, or so far off that no target is there, becomes ``NO_ESTIMATE``.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         t = (np.asarray(y).astype(np.float32) - pack.y_offset) / pack.y_gain
     far = ~(np.abs(t) < TARGET)
@@ -239,7 +243,7 @@ def estimates_of(pack: Pack, y: Array) -> Array:
         k = np.minimum(np.searchsorted(values, u, side="right") - 1, curve.bins - 1)
         r = ((u - values[k]) << curve.shift) // (values[k + 1] - values[k])
         u = curve.first + (k << curve.shift) + r
-    return np.where(far, TARGET, u)
+    return np.where(far, NO_ESTIMATE, u)
 
 
 def evaluate_raw(pack: Pack, q: Array) -> Evaluation:

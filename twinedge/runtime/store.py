@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.errors import InputError, wrong_value
-from twinedge.pack.contents import TARGET, Array, Pack
+from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import HEADER_CRC_AT
 from twinedge.runtime import reference
-from twinedge.runtime.adaptation import MOST_POINTS, quantised_targets, score_errors
+from twinedge.runtime.adaptation import MOST_POINTS, score_errors
 from twinedge.runtime.journal import Content, slot_of
 from twinedge.runtime.journal_file import Journal
 
@@ -161,9 +161,9 @@ class Evaluated(NamedTuple):
 
 def evaluated(pack: Pack, raw: Raw, points: Points) -> Evaluated:
     """Evaluate points with a pack that has intervals."""
-    targets = quantised_targets(pack, points.y)
+    targets = reference.estimates_of(pack, points.y)
     lacking = (np.isnan(points.X) & ~reference.fillable(pack)).any(axis=1)
-    able = (targets < TARGET) & ~lacking
+    able = (targets != reference.NO_ESTIMATE) & ~lacking
     mean, scale = np.zeros((2, len(points)), np.int64)
     if able.any():
         mean[able], _, scale[able] = raw(reference.quantise(pack, points.X[able]))

@@ -95,7 +95,8 @@ def point_errors(pack: Pack, points: Evaluated) -> PointErrors:
         targets, mean, scale = (column[used] for column in points[1:])
         errors, scores = score_errors(mean, scale, targets)
         moved, wide = left_one_out(pack.intervals, errors, scores, mean, scale)
-        shipped[used], adapted[used] = (targets - mean) * unit, (targets - moved) * unit
+        true, *both = (reference.curved(pack, one) for one in (targets, mean, moved))
+        shipped[used], adapted[used] = ((true - one) * unit for one in both)
         weights[used] = point_weights(scores) / FULL_WEIGHT
         level = pack.intervals.usual_level
         for row, ends in enumerate(((mean, scale), (moved, wide))):
