@@ -10,23 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.budget import Model, ann_bytes, ann_params, pack_sections, twin_bytes, twin_params
-from twinedge.budget.model import (
-    from_pack,
-    from_run,
-    largest,
+from twinedge.budget.limits import (
     most_anchors,
     most_features,
     most_networks,
-    pack_fault,
     smaller_in_bytes,
     smaller_in_params,
 )
-from twinedge.pack import write_pack
+from twinedge.budget.model import from_pack, from_run, largest, of_pack, pack_fault
+from twinedge.pack import InputMap, TargetCurve, write_pack
 from twinedge.scoring import calibration
 
 PAPER = Model.of(8, (128, 128))
 quick = settings(max_examples=30, deadline=None, derandomize=True)
-shapes = st.builds(
+plain_shapes = st.builds(
     Model.of,
     features=st.integers(1, 60),
     hidden=st.lists(st.integers(1, 24), min_size=1, max_size=3).map(tuple),
@@ -36,6 +33,23 @@ shapes = st.builds(
     weights=st.sampled_from(["int8", "int16", "float16", "float32"]),
     intervals=st.booleans(),
 )
+
+
+@st.composite
+def mapped_shapes(draw):
+    """Models with an input map, and some with a target curve."""
+    model = draw(plain_shapes)
+    curves = draw(st.integers(0, model.features))
+    return replace(
+        model,
+        map_outputs=model.features + draw(st.integers(0, 40)),
+        map_curves=curves,
+        map_rows=draw(st.integers(2 * curves, min(20, 256) * curves)),
+        target_bins=draw(st.sampled_from([0, 1, 256, 4096])),
+    )
+
+
+shapes = plain_shapes | mapped_shapes()
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -52,6 +66,15 @@ BAD = [
     ({"neighbors": -1}, "-1 neighbors"),
     ({"activation": "tanh"}, "relu or silu"),
     ({"weights": "int4"}, "int8, int16, float16, float32"),
+    ({"map_rows": 4}, "4 rows and 2 curves of a map without outputs"),
+    ({"map_outputs": 2}, "2 outputs of a map of 3 features: it has at least as many"),
+    ({"map_outputs": 3, "map_rows": 1, "map_curves": 1}, "1 rows of a map of 1 curves: each has 2"),
+    ({"map_outputs": 3, "map_rows": 257, "map_curves": 1}, "257 rows of a map of 1 curves"),
+    ({"map_outputs": 3, "map_rows": 8, "map_curves": 4}, "4 curves of a map of 3 features"),
+    ({"map_outputs": 3, "map_rows": 8, "map_curves": -1}, "-1 curves of a map"),
+    ({"map_outputs": -3}, "-3 outputs of a map"),
+    ({"target_bins": -1}, "-1 bins of a target curve"),
+    ({"target_bins": 4097}, "a pack has 1 to 4096, or none"),
 ]
 
 
@@ -128,6 +151,31 @@ def test_multiply_adds_by_hand():
     assert replace(near, intervals=True, levels=0).multiply_adds == near.multiply_adds
 
 
+def test_a_map_counts_what_twins_take():
+    # The outputs of the map take the place of the features, and two rows of each curve are added.
+    model = Model.of(2, (3, 4), 5, map_outputs=7, map_rows=6, map_curves=1)
+    assert model.inputs == 7
+    assert model.multiply_adds == Model.of(7, (3, 4), 5).multiply_adds + 2 * 7
+    assert model.twin_params == Model.of(7, (3, 4), 5).twin_params + 6 * 7 + 6
+    assert model.ann_params == Model.of(2, (3, 4), 5).ann_params
+    # Where nothing is said, as many features have a curve as there are rows for.
+    assert Model.of(4, map_outputs=4, map_rows=7).map_curves == 3
+    assert Model.of(4, map_outputs=4, map_rows=70).map_curves == 4
+    assert Model.of(4, map_outputs=None, map_rows=0) == Model.of(4)
+    # A target curve is a look-up.
+    curved = Model.of(2, (3, 4), 5, target_bins=9)
+    assert curved.multiply_adds == Model.of(2, (3, 4), 5).multiply_adds
+
+
+def test_more_features_take_a_map_along():
+    model = Model.of(4, map_outputs=10, map_rows=30, map_curves=2)
+    more = model.with_features(8)
+    assert (more.map_outputs, more.map_curves, more.map_rows) == (14, 4, 60)
+    assert model.with_features(4) == model
+    assert Model.of(4).with_features(9) == Model.of(9)
+    assert model.with_features(1).map_rows == 15  # of a curve that it may have
+
+
 # -- bytes -----------------------------------------------------------------------------------------
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 24))]
@@ -152,6 +200,71 @@ def test_a_pack_is_as_long_as_predicted(packs, tmp_path, content, seed):
     assert sum(pack_sections(model).values()) == written
     # So are those of an ordinary ensemble, which has nothing of the kind.
     assert ann_bytes(model) == ann_bytes(replace(model, intervals=False))
+
+
+def with_curves(rng, pack, target_curve=True):
+    """The same pack with an input map, and a target curve: zeros, as only lengths are looked at."""
+    outputs = pack.features + int(rng.integers(0, 40))
+    bins = rng.choice([0, 1, 2, 9, 255], pack.features).astype(np.uint8)
+    knots = [np.arange(one + 1, dtype=np.int16) for one in bins.tolist() if one]
+    rows = sum(map(len, knots))
+    values = np.arange(int(rng.choice([2, 3, 257, 4097])), dtype=np.int32)
+    grown = Model(outputs, pack.hidden, tuple(pack.counts.tolist()), weights="int8")
+    layers = [
+        (replace(twin.layers[0], kernel=zeros_of(twin.layers[0], outputs)), *twin.layers[1:])
+        for twin in pack.twins
+    ]
+    return replace(
+        pack,
+        map=InputMap(
+            bins=bins,
+            shifts=np.ones(outputs, np.uint8),
+            knots=np.concatenate([*knots, np.zeros(0, np.int16)]),
+            table=np.zeros((rows, outputs), np.int8),
+        ),
+        target_curve=TargetCurve(0, 3, values) if target_curve else None,
+        twins=tuple(
+            replace(twin, layers=one) for twin, one in zip(pack.twins, layers, strict=True)
+        ),
+        anchors=np.zeros((grown.anchors, outputs), np.int16),
+    )
+
+
+def zeros_of(layer, outputs):
+    return np.zeros((len(layer.kernel), 2 * outputs), layer.kernel.dtype)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_pack_with_curves_is_as_long_as_predicted(packs, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    pack = with_curves(rng, packs.random_pack(rng, scaled=seed % 2), target_curve=seed % 4 < 3)
+    path = tmp_path / "model.twin"
+    path.write_bytes(write_pack(pack))
+    model, _ = from_pack(path)
+    assert model == of_pack(pack)
+    assert model.inputs == pack.inputs
+    assert model.map_curves == np.count_nonzero(pack.map.bins)
+    written = len(write_pack(pack, metadata=False))
+    assert twin_bytes(model) == sum(pack_sections(model).values()) == written
+    # An ordinary network has neither curve.
+    plain = replace(model, map_outputs=0, map_rows=0, map_curves=0, target_bins=0)
+    assert ann_bytes(model) == ann_bytes(plain)
+
+
+@quick
+@given(mapped_shapes())
+def test_the_sections_of_curves_by_hand(model):
+    if model.weights not in ("int8", "int16"):
+        model = replace(model, weights="int8")
+    sections, (f, g, r) = pack_sections(model), (model.features, model.inputs, model.map_rows)
+    assert sections["map"] == 4 + -(-(f + g) // 4) * 4 + -(-2 * r // 4) * 4 + r * g
+    curve = 8 + 4 * (model.target_bins + 1) if model.target_bins else None
+    assert sections.get("target_curve") == curve
+    plain = replace(model, map_outputs=0, map_rows=0, map_curves=0, target_bins=0)
+    assert sections["scaling"] == pack_sections(plain)["scaling"]
+    assert sections.get("domain") == pack_sections(plain).get("domain")
+    grown = pack_sections(replace(plain, features=g))
+    assert (sections["twins"], sections["anchors"]) == (grown["twins"], grown["anchors"])
 
 
 def test_the_sections_of_the_example():
@@ -204,6 +317,10 @@ TOO_MUCH = [
     ({"hidden": (1025,)}, "1025 neurons"),
     ({"hidden": (4,) * 4}, "4 hidden layers"),
 ]
+TOO_MANY_CURVES = [
+    ({"map_outputs": 1025, "map_rows": 6}, "1025 outputs of a map: a pack has at most 1024"),
+    ({"features": 1000, "map_outputs": 1000, "map_rows": 65536}, "at most 65535"),
+]
 
 
 @pytest.mark.parametrize(("changes", "says"), TOO_MUCH, ids=[says for _, says in TOO_MUCH])
@@ -212,6 +329,15 @@ def test_what_no_pack_holds_is_refused(complaint, changes, says):
     for size in (twin_bytes, ann_bytes, pack_sections):
         assert says in complaint(size, model)
     assert says in pack_fault(model)
+
+
+@pytest.mark.parametrize(("changes", "says"), TOO_MANY_CURVES, ids=["outputs", "rows"])
+def test_a_map_that_no_pack_holds_is_no_hindrance_to_networks(complaint, changes, says):
+    model = Model.of(**({"features": 3} | changes))
+    for size in (twin_bytes, pack_sections):
+        assert says in complaint(size, model)
+    assert says in pack_fault(model)
+    assert ann_bytes(model) > 0
 
 
 def test_too_many_anchors_are_no_hindrance_to_networks(complaint):
@@ -227,7 +353,7 @@ def test_too_many_anchors_are_no_hindrance_to_networks(complaint):
 @given(shapes)
 def test_the_twin_is_smaller_from_there_on(model):
     def fewer(members):
-        twin = twin_params(model.features, model.hidden, members, model.twins)
+        twin = model.with_anchors(members).twin_params
         return twin < ann_params(model.features, model.hidden, members)
 
     def shorter(members):
@@ -262,8 +388,14 @@ def test_the_largest_that_fits_is_the_largest(model, flash):
     assert not networks or ann_bytes(model, networks) <= flash
     assert ann_bytes(model, networks + 1) > flash
     features = most_features(model, flash)
-    around = [replace(model, features=f) for f in (features, features + 1) if f]
+    around = [model.with_features(f) for f in (features, features + 1) if f]
     assert [twin_bytes(one) <= flash for one in around] == [True, False][-len(around) :]
+
+
+def test_features_whose_map_no_pack_holds_do_not_fit():
+    model = Model.of(1, (1,), 1, map_outputs=1, map_rows=256)
+    assert most_features(model, 1 << 30) == 65535 // 256
+    assert most_features(Model.of(1, (1,), 1, map_outputs=9, map_rows=2), 1 << 30) == 1024 - 8
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])

@@ -5,19 +5,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from twinedge.budget.boards import Board
-from twinedge.budget.measurements import Build, Range, Runtime, instructions, milliseconds
+from twinedge.budget.limits import (
+    most_anchors,
+    most_features,
+    most_networks,
+    smaller_in_bytes,
+    smaller_in_params,
+)
+from twinedge.budget.measurements import (
+    Build,
+    Range,
+    Runtime,
+    instructions,
+    milliseconds,
+    parts_of,
+)
 from twinedge.budget.model import (
     WEIGHTS,
     Model,
     ann_bytes,
     largest,
-    most_anchors,
-    most_features,
-    most_networks,
     pack_fault,
     pack_sections,
-    smaller_in_bytes,
-    smaller_in_params,
     twin_bytes,
 )
 from twinedge.errors import InputError
@@ -25,6 +34,8 @@ from twinedge.wording import format_range, plural
 
 FITS, SLOW, FEWER = "fits", "fits, slowly", "fits with fewer anchors"
 NOT, UNKNOWN = "does not fit", "not measured"
+
+PART_WORDS = {"map": "an input map", "target_curve": "a target curve"}
 
 # The verdict mentions the time of a query that may take longer than this.
 SLOW_MILLISECONDS = 1000.0
@@ -121,7 +132,7 @@ def board_verdict(model: Model, board: Board, firmware: dict[str, Runtime]) -> V
         size, flash = twin_bytes(least), board.free_flash
         if flash is not None and size > flash:
             return Verdict(board, NOT, f"the pack alone takes {size} of {flash} bytes of flash")
-        return Verdict(board, UNKNOWN, f"the runtime was not run on {board.core.same_as}")
+        return Verdict(board, UNKNOWN, _not_measured(model, board, runtime))
     image = _Image(board, build)
     if image.excess(model) is None:
         return image.verdict(model, FITS)
@@ -136,6 +147,14 @@ def board_verdict(model: Model, board: Board, firmware: dict[str, Runtime]) -> V
     if least.anchors < model.anchors:
         why += " even with one anchor" + (" for each twin" if model.twins > 1 else "")
     return Verdict(board, NOT, why, ann_members=image.networks(model))
+
+
+def _not_measured(model: Model, board: Board, runtime: Runtime | None) -> str:
+    """Describe what was not run on a board's core."""
+    known = () if runtime is None else runtime.parts
+    missing = [PART_WORDS[name] for name in parts_of(model) if name not in known]
+    what = f" with {' and '.join(missing)}" if runtime is not None and missing else ""
+    return f"the runtime was not run{what} on {board.core.same_as}"
 
 
 @dataclass(frozen=True)
@@ -237,6 +256,10 @@ def summarise(
         "activation": model.activation,
         "weights": model.weights,
         "intervals": model.intervals,
+        "map_outputs": model.map_outputs,
+        "map_rows": model.map_rows,
+        "map_curves": model.map_curves,
+        "target_bins": model.target_bins,
         "ann_params": model.ann_params,
         "twin_params": model.twin_params,
         "ann_bytes": ann,

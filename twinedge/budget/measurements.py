@@ -5,7 +5,7 @@ it has not been measured. ``docs/budget.md`` describes every field.
 """
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from twinedge.atomic_files import write_file
 from twinedge.budget.boards import Board
 from twinedge.budget.model import Model
-from twinedge.budget.worst import Worst, read_worst
+from twinedge.budget.worst import PART_NAMES, Worst, read_rates, read_worst
 from twinedge.errors import InputError
 from twinedge.pack.layout import align
 
@@ -27,13 +27,13 @@ Range = tuple[float, float]
 FEATURE, NEAREST, LINES, FOURS = 2, 8, 1024, 4
 
 
-def scratch_cells(features: int, hidden: tuple[int, ...], unit: int) -> tuple[int, int, list[int]]:
+def scratch_cells(inputs: int, hidden: tuple[int, ...], unit: int) -> tuple[int, int, list[int]]:
     """Count what a kernel keeps in the scratch for a shape.
 
-    Returns features, sums of the first layer, and neurons of each layer but the last, which is
-    folded, in multiples of ``unit``.
+    Returns the numbers of a point that the twins take, sums of the first layer, and neurons of each
+    layer but the last, which is folded, in multiples of ``unit``.
     """
-    return align(features, FOURS), hidden[0], [align(width, unit) for width in hidden[:-1]]
+    return align(inputs, FOURS), hidden[0], [align(width, unit) for width in hidden[:-1]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Scratch:
 
     def bytes(self, model: Model) -> int:
         """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
-        features, first, stored = scratch_cells(model.features, model.hidden, self.unit)
+        features, first, stored = scratch_cells(model.inputs, model.hidden, self.unit)
         parts = [self.partial_bytes * first, self.room_bytes * features]
         parts += [self.block_bytes * neurons for neurons in stored]
         if 0 < model.neighbors < max(model.counts):
@@ -120,6 +120,53 @@ class Build:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a part of the runtime that few packs need adds to any build, all sizes in bytes.
+
+    Parameters
+    ----------
+    text_bytes, rodata_bytes, data_bytes, bss_bytes, context_bytes, stack_bytes : int
+        As in ``Build``: the most by which an image with it exceeds one without.
+    rates : dict of str to float, or None
+        Most instructions of its rounds, by their names in ``part_rounds``; None if they were not
+        measured, as for host kernels.
+    """
+
+    text_bytes: int
+    rodata_bytes: int
+    data_bytes: int
+    bss_bytes: int
+    context_bytes: int
+    stack_bytes: int
+    rates: dict[str, float] | None
+
+    def added_to(self, build: Build) -> Build:
+        """Return a build with this part."""
+        worst = None
+        if build.worst is not None and self.rates is not None:
+            worst = replace(build.worst, rates=build.worst.rates | self.rates)
+        sizes = {name: getattr(build, name) + getattr(self, name) for name in _PART_SIZES}
+        return replace(build, **sizes, worst=worst)
+
+
+# Parts that only packs with an input map or a target curve need.
+PARTS = ("map", "target_curve")
+_PART_SIZES = tuple(one.name for one in fields(Part) if one.name.endswith("_bytes"))
+
+
+def parts_of(model: Model) -> tuple[str, ...]:
+    """Return the names of the parts that a model needs.
+
+    Examples
+    --------
+    >>> parts_of(Model.of(8)), parts_of(Model.of(8, map_outputs=8, map_rows=16))
+    ((), ('map',))
+    """
+    needed = model.map_outputs, model.target_bins
+    return tuple(name for name, number in zip(PARTS, needed, strict=True) if number)
+
+
+@dataclass(frozen=True)
 class Runtime:
     """The runtime on one core.
 
@@ -132,6 +179,8 @@ class Runtime:
         leaves out what a pack does not need.
     stacks : dict of str to int
         Most bytes of stack of the calls in ``CALLS``; empty if they were not measured.
+    parts : dict of str to Part
+        What the parts in ``PARTS`` add, as far as they were measured.
     """
 
     port: str
@@ -139,14 +188,19 @@ class Runtime:
     flags: str
     builds: dict[Kind, Build]
     stacks: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, Part] = field(default_factory=dict)
 
     def build(self, model: Model) -> Build | None:
-        """Return the build for a model; None if it was not measured.
+        """Return the build for a model; None if it, or a part that it needs, was not measured.
 
         A build with intervals also serves a model without, though it is a little too large.
         """
         kind = build_kind(model)
-        return self.builds.get(kind) or self.builds.get((*kind[:3], True))
+        build = self.builds.get(kind) or self.builds.get((*kind[:3], True))
+        for name in parts_of(model):
+            part = self.parts.get(name)
+            build = None if build is None or part is None else part.added_to(build)
+        return build
 
 
 _TEXTS = ("port", "compiler", "flags")
@@ -213,7 +267,7 @@ def read_runtime(entry: Any) -> Runtime:
         If a field is missing, unknown or of the wrong type, or the computed scratch differs from
         what was measured.
     """
-    _check_fields("a core", entry, (*_TEXTS, "builds", "stacks"))
+    _check_fields("a core", entry, (*_TEXTS, "builds", "stacks"), ("parts",))
     for name in _TEXTS:
         if not isinstance(entry[name], str):
             raise InputError(f"{name} {entry[name]!r} is not text")
@@ -233,7 +287,21 @@ def read_runtime(entry: Any) -> Runtime:
     if stacks != {}:
         _check_fields("stacks", stacks, CALLS)
         stacks = {name: _whole(name, stacks[name]) for name in CALLS}
-    return Runtime(**{name: entry[name] for name in _TEXTS}, builds=builds, stacks=stacks)
+    parts = entry.get("parts", {})
+    _check_fields("parts", parts, (), PARTS)
+    return Runtime(
+        **{name: entry[name] for name in _TEXTS},
+        builds=builds,
+        stacks=stacks,
+        parts={name: _read_part(name, one) for name, one in parts.items()},
+    )
+
+
+def _read_part(name: str, entry: Any) -> Part:
+    _check_fields(name, entry, (*_PART_SIZES, "rates"))
+    sizes = {size: _whole(size, entry[size]) for size in _PART_SIZES}
+    rates = None if entry["rates"] is None else read_rates(name, entry["rates"], PART_NAMES[name])
+    return Part(**sizes, rates=rates)
 
 
 def _read_build(entry: Any, kind: Kind) -> Build:
@@ -274,14 +342,17 @@ def build_kind(model: Model) -> Kind:
     return model.activation, model.weights, model.neighbors > 0, model.intervals
 
 
-def _check_fields(what: str, entry: Any, names: tuple[str, ...]) -> None:
+def _check_fields(
+    what: str, entry: Any, names: tuple[str, ...], more: tuple[str, ...] = ()
+) -> None:
+    """Check that an object has these fields, and none but these and ``more``."""
     if not isinstance(entry, dict):
         raise InputError(f"{what} is not an object")
     for name in names:
         if name not in entry:
             raise InputError(f"{what} has no {name}")
     for name in entry:
-        if name not in names:
+        if name not in (*names, *more):
             raise InputError(f"{what} has the unknown field {name}")
 
 

@@ -5,6 +5,10 @@ holds an ordinary ensemble; it is counted as if one did: header, scaling and cur
 each network the record of a twin without the kernel of the second point (the bias of the output
 fits into the head of a record). There are no anchors and no intervals.
 
+An input map puts a curve of each feature in front of the twins, which then take its outputs in
+place of the features; a target curve brings predictions back to the user's units. Both are counted
+as the pack stores them. An ordinary network has neither.
+
 Float weights are counted as bare parameters, anchors included: less than any file of them takes.
 """
 
@@ -18,13 +22,13 @@ import numpy as np
 
 from twinedge import defaults
 from twinedge.errors import InputError
-from twinedge.pack import read_pack
+from twinedge.pack import Pack, read_pack
 from twinedge.pack.layout import (
     ACTIVATIONS,
-    ALIGNMENT,
     KERNEL_TYPES,
-    MAX_ANCHORS,
+    MAX_CURVE_BINS,
     MAX_LEVELS,
+    MAX_MAP_ROWS,
     MAX_TWINS,
     MAX_WIDTH,
     TWIN_HEAD,
@@ -81,6 +85,7 @@ def twin_params(features: int, hidden: Hidden, anchors: int, twins: int = 1) -> 
 # How weights can be stored: the first two as a pack does, the others as bare numbers.
 WEIGHTS = ("int8", "int16", "float16", "float32")
 LEVELS = 5  # of a pack with intervals, unless there are too few rows for all
+MAX_KNOTS = 256  # of a curve: a pack counts its bins in 8 bits
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,14 @@ class Model:
     levels : int
         Number of levels of these intervals; 0 if the pack has only the ranges of the features.
         Only the length of the pack depends on it, so comparisons of models ignore it.
+    map_outputs : int
+        How many numbers the twins take from the input map; 0 without a map.
+    map_rows : int
+        Number of rows of the map's table, one for each knot of each curve.
+    map_curves : int
+        Number of features with a curve.
+    target_bins : int
+        Number of bins of the target curve; 0 without one.
     """
 
     features: int
@@ -116,6 +129,10 @@ class Model:
     weights: str = defaults.WEIGHTS
     intervals: bool = False
     levels: int = field(default=LEVELS, compare=False)
+    map_outputs: int = 0
+    map_rows: int = 0
+    map_curves: int = 0
+    target_bins: int = 0
 
     def __post_init__(self) -> None:
         for what, number in (
@@ -135,6 +152,28 @@ class Model:
             raise InputError(f"weights {self.weights!r} are not one of {', '.join(WEIGHTS)}")
         if not 0 <= self.levels <= MAX_LEVELS:
             raise InputError(f"{self.levels} levels: a pack has 0 to {MAX_LEVELS}")
+        fault = self._map_fault()
+        if fault:
+            raise InputError(fault)
+        if not 0 <= self.target_bins <= MAX_CURVE_BINS:
+            bins = f"{self.target_bins} bins of a target curve"
+            raise InputError(f"{bins}: a pack has 1 to {MAX_CURVE_BINS}, or none")
+
+    def _map_fault(self) -> str | None:
+        """Say what no map can have; None if there is no map, or a possible one."""
+        outputs, rows, curves = self.map_outputs, self.map_rows, self.map_curves
+        of_map = f"of a map of {self.features} features"
+        if not outputs:
+            if rows or curves:
+                return f"{rows} rows and {curves} curves of a map without outputs"
+            return None
+        if outputs < self.features:
+            return f"{outputs} outputs {of_map}: it has at least as many"
+        if not 0 <= curves <= self.features:
+            return f"{curves} curves {of_map}: a feature has one at most"
+        if not 2 * curves <= rows <= MAX_KNOTS * curves:
+            return f"{rows} rows of a map of {curves} curves: each has 2 to {MAX_KNOTS}"
+        return None
 
     @classmethod
     def of(
@@ -148,15 +187,44 @@ class Model:
         activation: str = "relu",
         weights: str = defaults.WEIGHTS,
         intervals: bool = False,
+        map_outputs: int | None = None,
+        map_rows: int = 0,
+        map_curves: int | None = None,
+        target_bins: int = 0,
     ) -> "Model":
         """Make a model whose twins share the anchors as evenly as possible.
 
         ``hidden`` is the widths of the hidden layers, or one number for a single layer. What is not
-        given is what training would choose.
+        given is what training would choose. Unless ``map_curves`` says otherwise, as many features
+        have a curve as there are rows for.
         """
         count, widths = defaults.shape(twins, None if hidden is None else layers(hidden))
         shares = anchor_counts(anchors, count)
-        return cls(features, widths, shares, neighbors, activation, weights, intervals)
+        if map_curves is None:
+            map_curves = min(features, map_rows // 2)
+        return cls(
+            features,
+            widths,
+            shares,
+            neighbors,
+            activation,
+            weights,
+            intervals,
+            map_outputs=map_outputs or 0,
+            map_rows=map_rows,
+            map_curves=map_curves,
+            target_bins=target_bins,
+        )
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers a twin takes of each point: the outputs of the map, or the features."""
+        return self.map_outputs or self.features
+
+    @property
+    def map_params(self) -> int:
+        """Knots and table of the map."""
+        return self.map_rows * (self.map_outputs + 1)
 
     @property
     def twins(self) -> int:
@@ -190,8 +258,11 @@ class Model:
 
     @property
     def twin_params(self) -> int:
-        """Parameters of the twins and their anchors as the paper counts them, without intervals."""
-        return twin_params(self.features, self.hidden, self.anchors, self.twins)
+        """Parameters of the twins and their anchors as the paper counts them, without intervals.
+
+        The knots and the table of an input map are counted as well.
+        """
+        return twin_params(self.inputs, self.hidden, self.anchors, self.twins) + self.map_params
 
     @property
     def multiply_adds(self) -> int:
@@ -199,17 +270,35 @@ class Model:
 
         The query's half of the first layer is computed once for each twin, the anchor's half and
         everything after it once for each anchor that predicts. Neighbors cost a distance to every
-        anchor, intervals a second output in one of the two orders.
+        anchor, intervals a second output in one of the two orders, a map two rows of its table for
+        each feature with a curve.
         """
-        half = self.features * self.hidden[0]
+        half = self.inputs * self.hidden[0]
         behind = sum(rows * columns for rows, columns in pairwise((*self.hidden, 1)))
-        distances = self.features * self.anchors if self.neighbors else 0
+        distances = self.inputs * self.anchors if self.neighbors else 0
         second = self.members * self.hidden[-1] if self.scaled else 0
-        return 2 * (self.twins * half + self.members * (half + behind)) + second + distances
+        pairs = 2 * (self.twins * half + self.members * (half + behind))
+        return pairs + second + distances + 2 * self.map_curves * self.map_outputs
 
     def with_anchors(self, anchors: int) -> "Model":
         """Return the same model with a different number of anchors."""
         return replace(self, counts=anchor_counts(anchors, self.twins))
+
+    def with_features(self, features: int) -> "Model":
+        """Return the same model with a different number of features.
+
+        A map has as many outputs beside the features, and as many curves and rows for each feature.
+        """
+        if not self.map_outputs:
+            return replace(self, features=features)
+        curves = -(-self.map_curves * features // self.features)
+        return replace(
+            self,
+            features=features,
+            map_outputs=features + self.map_outputs - self.features,
+            map_curves=curves,
+            map_rows=-(-self.map_rows * curves // max(1, self.map_curves)),
+        )
 
 
 def anchor_counts(anchors: int, twins: int) -> tuple[int, ...]:
@@ -253,7 +342,9 @@ def ann_bytes(model: Model, members: int | None = None) -> int:
     if model.weights in _FLOATS:
         return _FLOATS[model.weights] * (model.ann_params // model.members) * members
     shape = Shape(model.features, model.hidden, KERNELS[model.weights], 1, 1)
-    _check(shape)
+    fault = shape.fault()
+    if fault:
+        raise InputError(fault)
     sections = shape.device_sections(model.activation)
     del sections[Kind.ANCHORS]
     second = f"{kernels(0)[1]}0"
@@ -275,82 +366,36 @@ def pack_fault(model: Model) -> str | None:
     """Describe why no pack can hold the model; None if one can."""
     if model.weights not in KERNELS:
         return f"a pack has no {model.weights} weights"
+    if model.map_outputs > MAX_WIDTH:
+        return f"{model.map_outputs} outputs of a map: a pack has at most {MAX_WIDTH}"
+    if model.map_rows > MAX_MAP_ROWS:
+        return f"{model.map_rows} rows of a map: a pack has at most {MAX_MAP_ROWS}"
     return _shape(model).fault()
 
 
 def _shape(model: Model) -> Shape:
-    kernel = KERNELS[model.weights]
-    shape = (model.features, model.hidden, kernel, model.twins, model.anchors)
-    return Shape(*shape, scaled=model.scaled)
+    return Shape(
+        model.features,
+        model.hidden,
+        KERNELS[model.weights],
+        model.twins,
+        model.anchors,
+        scaled=model.scaled,
+        map=(model.map_outputs, model.map_rows) if model.map_outputs else None,
+        curve_bins=model.target_bins or None,
+    )
 
 
 def _sections(model: Model) -> dict[Kind, int]:
+    fault = pack_fault(model)
+    if fault:
+        raise InputError(fault)
     shape = _shape(model)
-    _check(shape)
     sections = shape.device_sections(model.activation, model.levels)
     ranges = shape.length(Kind.DOMAIN)
     if model.intervals and ranges is not None:
         sections[Kind.DOMAIN] = ranges  # even without levels of intervals
     return sections
-
-
-def _check(shape: Shape) -> None:
-    fault = shape.fault()
-    if fault:
-        raise InputError(fault)
-
-
-def smaller_in_params(model: Model) -> int:
-    """Count the members from which on the twins have fewer parameters than ordinary networks."""
-    twins = model.twins * network_params(2 * model.features, model.hidden)
-    saved = network_params(model.features, model.hidden) - (model.features + 1)
-    return max(model.twins, twins // saved + 1)
-
-
-def smaller_in_bytes(model: Model) -> int | None:
-    """Count the members from which on the twins take fewer bytes than ordinary networks.
-
-    None if they never do (an anchor may take as much as a network), or only with more anchors than
-    a pack holds.
-    """
-
-    def saved(members: int) -> int:
-        return ann_bytes(model, members) - twin_bytes(model.with_anchors(members))
-
-    # Saved bytes grow by the same amount with every member, except for alignment.
-    least, most = model.twins, _most_anchors(model)
-    if model.weights not in KERNELS:
-        return smaller_in_params(model)
-    growth = (saved(most) - saved(least)) / (most - least)
-    if growth <= 0 or saved(most) <= 0:
-        return None
-    members = min(most, max(least, int((2 * ALIGNMENT - saved(least)) / growth) + least + 1))
-    while members > least and saved(members - 1) > 0:
-        members -= 1
-    return members
-
-
-def most_anchors(model: Model, flash: int) -> int:
-    """Most anchors, the same for each twin, whose pack takes at most ``flash`` bytes."""
-
-    def fits(share: int) -> bool:
-        return twin_bytes(model.with_anchors(share * model.twins)) <= flash
-
-    return model.twins * largest(fits, min(flash, _most_anchors(model)) // model.twins)
-
-
-def most_networks(model: Model, flash: int) -> int:
-    """Most ordinary networks of this shape that take at most ``flash`` bytes."""
-    return largest(lambda members: ann_bytes(model, members) <= flash, flash)
-
-
-def most_features(model: Model, flash: int) -> int:
-    """Most features whose pack takes at most ``flash`` bytes."""
-
-    def fits(features: int) -> bool:
-        return twin_bytes(replace(model, features=features)) <= flash
-
-    return largest(fits, MAX_WIDTH if model.weights in KERNELS else flash)
 
 
 def largest(fits: Callable[[int], bool], most: int) -> int:
@@ -363,10 +408,6 @@ def largest(fits: Callable[[int], bool], most: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low
-
-
-def _most_anchors(model: Model) -> int:
-    return MAX_ANCHORS if model.weights in KERNELS else 1 << 62
 
 
 def from_pack(path: Path) -> tuple[Model, int]:
@@ -384,13 +425,29 @@ def from_pack(path: Path) -> tuple[Model, int]:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    counts = tuple(int(count) for count in pack.counts)
-    weights = f"int{pack.weight_bits}"
-    shape = (pack.features, pack.hidden, counts, pack.neighbors, pack.activation, weights)
+    return of_pack(pack), len(data)
+
+
+def of_pack(pack: Pack) -> Model:
+    """Return the shape of what a pack holds."""
+    model = Model(
+        pack.features,
+        pack.hidden,
+        tuple(int(count) for count in pack.counts),
+        pack.neighbors,
+        pack.activation,
+        f"int{pack.weight_bits}",
+    )
+    if pack.map is not None:
+        rows, outputs = pack.map.table.shape
+        curves = int(np.count_nonzero(pack.map.bins))
+        model = replace(model, map_outputs=outputs, map_rows=rows, map_curves=curves)
+    if pack.target_curve is not None:
+        model = replace(model, target_bins=len(pack.target_curve.values) - 1)
     if pack.intervals is None and pack.domain is None:
-        return Model(*shape), len(data)
+        return model
     levels = 0 if pack.intervals is None else len(pack.intervals.quantiles)
-    return Model(*shape, True, levels), len(data)
+    return replace(model, intervals=True, levels=levels)
 
 
 def from_run(

@@ -32,7 +32,7 @@ def rounds(model: Model, pairs: int) -> dict[str, int]:
     dict of str to int
         Rounds by what they are for, always with the same names.
     """
-    features, first = align(model.features, FOURS), model.hidden[0]
+    features, first = align(model.inputs, FOURS), model.hidden[0]
     blocks = sum(-(-count // pairs) for count in model.evaluated)
     further = [(align(inputs, FOURS), outputs) for inputs, outputs in pairwise(model.hidden)]
     searched = [
@@ -58,7 +58,7 @@ def rounds(model: Model, pairs: int) -> dict[str, int]:
         "product": blocks * sum(inputs * outputs for inputs, outputs in further),
         "search step": sum(step for step, _ in steps),
         "heap level": sum(step * depth for step, depth in steps),
-        "distance": sum(owned * model.features for owned, _ in searched),
+        "distance": sum(owned * model.inputs for owned, _ in searched),
     }
     layers = [(features, first), *further]
     for group in _GROUPS:
@@ -76,6 +76,28 @@ def rounds(model: Model, pairs: int) -> dict[str, int]:
 NAMES = tuple(rounds(Model(1, (1,), (1,)), 1))
 
 
+def part_rounds(model: Model) -> dict[str, dict[str, int]]:
+    """Count how often the loops of an input map and of a target curve run, by their part.
+
+    A map goes through the knots of each curve, and adds two rows of its table to the outputs. A
+    target curve brings a prediction and the ends of its interval back.
+    """
+    curves, outputs = model.map_curves, model.map_outputs
+    return {
+        "map": {
+            "map": int(outputs > 0),
+            "map output": outputs,
+            "map curve": curves,
+            "map knot": model.map_rows,
+            "map product": curves * outputs,
+        },
+        "target_curve": {"target curve": int(model.target_bins > 0)},
+    }
+
+
+PART_NAMES = {name: tuple(found) for name, found in part_rounds(Model(1, (1,), (1,))).items()}
+
+
 @dataclass(frozen=True)
 class Worst:
     """What the longest prediction takes with one build.
@@ -85,7 +107,8 @@ class Worst:
     pairs : int
         Anchors in a block of its kernel.
     rates : dict of str to float
-        Most instructions of a round, by its name in ``rounds``; 0 for names that are not there.
+        Most instructions of a round, by its name in ``rounds`` or ``part_rounds``; 0 for names that
+        are not there.
     """
 
     pairs: int
@@ -94,6 +117,8 @@ class Worst:
     def instructions(self, model: Model) -> int:
         """Most instructions of one query, rounded up."""
         counts = rounds(model, self.pairs)
+        for found in part_rounds(model).values():
+            counts |= found
         return -int(-sum(rate * counts[name] for name, rate in self.rates.items()) // 1)
 
 
@@ -112,12 +137,17 @@ def read_worst(entry: Any) -> Worst | None:
     pairs, rates = entry["pairs"], entry["rates"]
     if isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1:
         raise InputError(f"pairs of worst: {pairs!r} is not a whole number of at least 1")
+    return Worst(pairs, read_rates("worst", rates, NAMES))
+
+
+def read_rates(what: str, rates: Any, names: tuple[str, ...]) -> dict[str, float]:
+    """Check rates of rounds with these names, and return them."""
     if not isinstance(rates, dict):
-        raise InputError("rates of worst is not an object")
+        raise InputError(f"rates of {what} is not an object")
     for name, rate in rates.items():
-        if name not in NAMES:
-            raise InputError(f"rates of worst has the unknown field {name}")
+        if name not in names:
+            raise InputError(f"rates of {what} has the unknown field {name}")
         # Not a comparison that NaN would pass.
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1e9:
-            raise InputError(f"{name} of worst: {rate!r} is not a number of at least 0")
-    return Worst(pairs, {name: float(rate) for name, rate in rates.items()})
+            raise InputError(f"{name} of {what}: {rate!r} is not a number of at least 0")
+    return {name: float(rate) for name, rate in rates.items()}

@@ -1,0 +1,74 @@
+"""From how many members on twins are smaller than ordinary networks, and what fits into flash."""
+
+from twinedge.budget.model import (
+    KERNELS,
+    Model,
+    ann_bytes,
+    largest,
+    network_params,
+    pack_fault,
+    twin_bytes,
+)
+from twinedge.pack.layout import ALIGNMENT, MAX_ANCHORS, MAX_WIDTH
+
+
+def smaller_in_params(model: Model) -> int | None:
+    """Count the members from which on the twins have fewer parameters than ordinary networks.
+
+    None if they never do: with many outputs of a map, an anchor may be as large as a network.
+    """
+    twins = model.twins * network_params(2 * model.inputs, model.hidden) + model.map_params
+    saved = network_params(model.features, model.hidden) - (model.inputs + 1)
+    return max(model.twins, twins // saved + 1) if saved > 0 else None
+
+
+def smaller_in_bytes(model: Model) -> int | None:
+    """Count the members from which on the twins take fewer bytes than ordinary networks.
+
+    None if they never do (an anchor may take as much as a network), or only with more anchors than
+    a pack holds.
+    """
+
+    def saved(members: int) -> int:
+        return ann_bytes(model, members) - twin_bytes(model.with_anchors(members))
+
+    # Saved bytes grow by the same amount with every member, except for alignment.
+    least, most = model.twins, _most_anchors(model)
+    if model.weights not in KERNELS:
+        return smaller_in_params(model)
+    growth = (saved(most) - saved(least)) / (most - least)
+    if growth <= 0 or saved(most) <= 0:
+        return None
+    members = min(most, max(least, int((2 * ALIGNMENT - saved(least)) / growth) + least + 1))
+    while members > least and saved(members - 1) > 0:
+        members -= 1
+    return members
+
+
+def most_anchors(model: Model, flash: int) -> int:
+    """Most anchors, the same for each twin, whose pack takes at most ``flash`` bytes."""
+
+    def fits(share: int) -> bool:
+        return twin_bytes(model.with_anchors(share * model.twins)) <= flash
+
+    return model.twins * largest(fits, min(flash, _most_anchors(model)) // model.twins)
+
+
+def most_networks(model: Model, flash: int) -> int:
+    """Most ordinary networks of this shape that take at most ``flash`` bytes."""
+    return largest(lambda members: ann_bytes(model, members) <= flash, flash)
+
+
+def most_features(model: Model, flash: int) -> int:
+    """Most features whose pack takes at most ``flash`` bytes."""
+    packed = model.weights in KERNELS
+
+    def fits(features: int) -> bool:
+        grown = model.with_features(features)
+        return (not packed or pack_fault(grown) is None) and twin_bytes(grown) <= flash
+
+    return largest(fits, MAX_WIDTH if packed else flash)
+
+
+def _most_anchors(model: Model) -> int:
+    return MAX_ANCHORS if model.weights in KERNELS else 1 << 62
