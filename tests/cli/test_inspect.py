@@ -147,11 +147,11 @@ def test_of_a_damaged_header_nothing_is_shown_but_its_checksums(cli, pack_file, 
 
 
 def test_another_version_is_named(cli, pack_file, golden):
-    pack_file(data=golden["odd-silu"][:4] + b"\3\0" + golden["odd-silu"][6:])
+    pack_file(data=golden["odd-silu"][:4] + b"\4\0" + golden["odd-silu"][6:])
     answer = cli("inspect", "model.twin")
     assert answer.code == 2
-    assert answer.err == "twinedge: model.twin: version 3; this twinedge reads 1 to 2\n"
-    assert [line.split()[:2] for line in answer.out.splitlines()][2:] == [["version", "3"]]
+    assert answer.err == "twinedge: model.twin: version 4; this twinedge reads 1 to 3\n"
+    assert [line.split()[:2] for line in answer.out.splitlines()][2:] == [["version", "4"]]
 
 
 def test_what_is_no_pack_is_refused(refused, tmp_path):

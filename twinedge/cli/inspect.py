@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.output import print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
-from twinedge.wording import listed, shown
+from twinedge.wording import listed, plural, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from twinedge.encoding.encoder import Kind
+    from twinedge.pack.contents import TargetCurve
     from twinedge.pack.describe import Checksum, Description
 
 
@@ -63,10 +64,10 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
         "sections": [
             {
                 "kind": one.kind,
-                "name": name_of(one.kind),
+                "name": name_of(one.kind, found.stated["version"]),
                 "offset": one.offset,
                 "size": one.length,
-                "meaning": meaning_of(one),
+                "meaning": meaning_of(one, found.stated["version"]),
             }
             for one in found.sections
         ],
@@ -75,6 +76,8 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
         result |= {
             "anchors_of_each_twin": pack.counts.tolist(),
             "members": pack.members,
+            "map": pack.map and {"outputs": pack.map.outputs, "bins": pack.map.bins.tolist()},
+            "target_curve": pack.target_curve and _target_curve(pack.target_curve),
             "ranges": [one._asdict() for one in found.ranges],
             "parts": [one._asdict() for one in found.pieces],
             "uses": uses(found.pieces),
@@ -88,19 +91,17 @@ def _print(file: str, found: "Description") -> None:
 
     print_record({"file": file, "bytes": found.length, **_summary(found)})
     if found.sections:
+        version = found.stated["version"]
         _print_table(
             ("section", "offset", "size", "meaning"),
             [
-                (name_of(one.kind), one.offset, one.length, meaning_of(one))
+                (name_of(one.kind, version), one.offset, one.length, meaning_of(one, version))
                 for one in found.sections
             ],
         )
     if found.pack is None:
         return
-    _print_table(
-        ("feature or target", "offset", "gain", "least", "most", "anchors from", "to"),
-        [(_safe(one.name), *(f"{value:.6g}" for value in one[1:])) for one in found.ranges],
-    )
+    _print_ranges(found)
     _print_columns(found)
     _print_table(
         ("section", "part", "offset", "size", "padding", "holds"),
@@ -121,9 +122,30 @@ def _print(file: str, found: "Description") -> None:
         print_record({_safe(key): _safe(value) for key, value in _origin(found.pack.metadata)})
 
 
+def _print_ranges(found: "Description") -> None:
+    """Print how features and target are scaled; with curves, how many bins each has."""
+    assert found.pack is not None
+    header = ["feature or target", "offset", "gain", "least", "most", "anchors from", "to"]
+    rows = [
+        [_safe(one.name), *("" if value is None else f"{value:.6g}" for value in one[1:])]
+        for one in found.ranges
+    ]
+    curves, curve = found.pack.map, found.pack.target_curve
+    if curves is not None or curve is not None:
+        bins = [0] * found.pack.features if curves is None else curves.bins.tolist()
+        header.append("bins of its curve")
+        for row, count in zip(rows, [*bins, curve.bins if curve else 0], strict=True):
+            row.append(str(count or ""))
+    _print_table(header, rows)
+
+
 def _print_table(header: "Sequence[str]", rows: "Iterable[Sequence[Any]]") -> None:
     print_text("")
     print_table(header, [[str(one) for one in row] for row in rows])
+
+
+def _target_curve(curve: "TargetCurve") -> dict[str, int]:
+    return {"first": curve.first, "step": 1 << curve.shift, "bins": curve.bins}
 
 
 def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
@@ -183,6 +205,11 @@ def _summary(found: "Description") -> dict[str, Any]:
         who = f"the {near} nearest anchors of each twin" if near else "all anchors"
         stated["predict with"] = who + "; trained on neighbors" * trained
         stated["hidden"] = ", ".join(map(str, stated["hidden"]))
+    if found.pack is not None and found.pack.map is not None:
+        curves = found.pack.map
+        with_curve = int((curves.bins > 0).sum())
+        what = f"{plural(with_curve, 'curve')}, {plural(len(curves.knots), 'knot')}"
+        stated["map"] = f"{what}; the twins take {plural(curves.outputs, 'number')} of a point"
     if found.pack is not None and len(found.pack.counts) > 1:
         counts = ", ".join(map(str, found.pack.counts.tolist()))
         stated["anchors"] = f"{stated['anchors']} (of each twin: {counts})"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from twinedge.encoding.cells import numbered
 from twinedge.pack.contents import ACCUMULATOR, LARGEST, Array, Pack
 from twinedge.pack.layout import (
@@ -17,11 +19,13 @@ from twinedge.pack.layout import (
     KERNEL_TYPES,
     LEVEL,
     MAGIC,
+    MAP_HEAD,
     MAX_SECTIONS,
     MEANINGS,
     NEWEST,
     OLDEST,
     REQUIRED,
+    TARGET_CURVE_HEAD,
     TRAINED_ON_NEIGHBORS,
     TWIN_HEAD,
     WITH_INTERVALS,
@@ -71,7 +75,8 @@ def pieces(header: Header, length: int) -> Iterator[Piece]:
         yield from _gap(end, section.offset)
         end = section.offset
         for part, size, padding, use, holds in _parts(section, header):
-            yield Piece(name_of(section.kind), part, end, size, padding, use, holds)
+            name = name_of(section.kind, header.version)
+            yield Piece(name, part, end, size, padding, use, holds)
             end += size
     yield from _gap(end, length)
 
@@ -87,15 +92,15 @@ def uses(parts: Iterable[Piece]) -> dict[str, int]:
     return {**totals, "padding": filling}
 
 
-def name_of(kind: int) -> str:
-    """Name of a section kind."""
-    known = Kind.of(kind)
-    return f"kind {kind}" if known is None else known.name.lower()
+def name_of(kind: int, version: int = NEWEST) -> str:
+    """Name of a section kind, in a file of this version."""
+    known = Kind.of(kind, version)
+    return f"kind {kind}" if known is None else known.name.lower().replace("_", " ")
 
 
-def meaning_of(section: Section) -> str:
-    """Say in a few words what a section is for."""
-    known = Kind.of(section.kind)
+def meaning_of(section: Section, version: int = NEWEST) -> str:
+    """Say in a few words what a section is for, in a file of this version."""
+    known = Kind.of(section.kind, version)
     if known is not None:
         return MEANINGS[known]
     return f"not known, {'but required' if section.flags & REQUIRED else 'skipped'}"
@@ -111,7 +116,7 @@ _Sized = tuple[str, int, int, str, str]  # part, size, padding, use, holds
 
 def _parts(section: Section, header: Header) -> Iterator[_Sized]:
     """List the parts of a section, in order."""
-    kind, length, shape = Kind.of(section.kind), section.length, header.shape
+    kind, length, shape = Kind.of(section.kind, header.version), section.length, header.shape
     if kind is Kind.SCALING:
         features = shape.features
         yield "features", 8 * features, 0, "scaling", f"float32[{features}][2]: offset, gain"
@@ -123,6 +128,12 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         for part in shape.parts(kind):
             title = {"anchors": "features"}.get(part.name, part.name)
             yield _array(part, title, f"anchor {title}")
+    elif kind is Kind.MAP:
+        yield from _map(shape)
+    elif kind is Kind.TARGET_CURVE:
+        use = name_of(kind)
+        yield "head", TARGET_CURVE_HEAD.size, 1, use, "first estimate, distance of entries, bins"
+        yield _array(shape.parts(kind)[0], "values", use)
     elif kind is Kind.INTERVALS:
         levels = (length - INTERVALS.size) // LEVEL.size
         yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: weights, constant, trust"
@@ -135,6 +146,21 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         own = kind is Kind.METADATA
         title, use = name_of(section.kind), "metadata" if own else "other"
         yield title, length, 0, use, "JSON" * own
+
+
+def _map(shape: Shape) -> Iterator[_Sized]:
+    settings, *parts = shape.parts(Kind.MAP)
+    features, outputs = shape.features, shape.inputs
+    yield "sizes", MAP_HEAD.size, 0, "map", "uint16[2]: outputs, rows"
+    yield "bins", features, 0, "map", f"uint8[{features}]"
+    rest = settings.size - features
+    yield "shifts", rest, rest - outputs, "map", f"uint8[{outputs}]"
+    for part in parts:
+        title, size, padding, use, holds = _array(part, part.name, "map")
+        if part is parts[-1]:  # is followed by no padding of its own
+            size, padding = size - padding, 0
+        if size:
+            yield title, size, padding, use, holds
 
 
 def _twin(title: str, shape: Shape) -> Iterator[_Sized]:
@@ -179,7 +205,7 @@ class Range(NamedTuple):
     """How a feature or the target is quantised, and the range that covers.
 
     ``least`` and ``most`` bound what the integers can hold, ``anchors_least`` and ``anchors_most``
-    what the anchors hold, all in the user's units.
+    what the anchors hold, all in the user's units. A pack with a map has no features of anchors.
     """
 
     name: str
@@ -187,8 +213,8 @@ class Range(NamedTuple):
     gain: float
     least: float
     most: float
-    anchors_least: float
-    anchors_most: float
+    anchors_least: float | None
+    anchors_most: float | None
 
 
 @dataclass(frozen=True)
@@ -297,16 +323,28 @@ def _word(words: Sequence[str], number: int) -> str:
 
 def _ranges(pack: Pack) -> tuple[Range, ...]:
     *names, target = _names(pack)
-    scalings = zip(names, pack.x_offset, pack.x_gain, pack.anchors.T, strict=True)
+    anchors = pack.anchors.T if pack.map is None else [None] * pack.features
+    scalings = zip(names, pack.x_offset, pack.x_gain, anchors, strict=True)
     # Size of one integer step: the gain converts a feature to integers, but the target from them.
-    features = [_range(*one, 1 / float(one[2]), LARGEST) for one in scalings]
-    y_gain = float(pack.y_gain)
-    return (*features, _range(target, pack.y_offset, y_gain, pack.targets, y_gain, ACCUMULATOR - 1))
+    features = [_range(*one, 1 / float(one[2]), (-LARGEST, LARGEST)) for one in scalings]
+    y_gain, curve = float(pack.y_gain), pack.target_curve
+    reach, held = (1 - ACCUMULATOR, ACCUMULATOR - 1), pack.targets
+    if curve is not None:
+        entries = curve.first + (np.arange(curve.bins + 1) << curve.shift)
+        reach = (int(curve.values[0]), int(curve.values[-1]))
+        held = np.interp(held, entries, curve.values)
+    return (*features, _range(target, pack.y_offset, y_gain, held, y_gain, reach))
 
 
-def _range(name: str, offset: Any, gain: Any, held: Array, unit: float, reach: int) -> Range:
-    ends = (-reach, reach, int(held.min()), int(held.max()))
-    return Range(name, float(offset), float(gain), *(float(offset) + unit * end for end in ends))
+def _range(
+    name: str, offset: Any, gain: Any, held: Array | None, unit: float, reach: tuple[int, int]
+) -> Range:
+    least, most = (float(offset) + unit * end for end in reach)
+    found = Range(name, float(offset), float(gain), least, most, None, None)
+    if held is None:
+        return found
+    low, high = (float(offset) + unit * float(end) for end in (held.min(), held.max()))
+    return found._replace(anchors_least=low, anchors_most=high)
 
 
 def _names(pack: Pack) -> list[str]:
