@@ -64,6 +64,27 @@ CORE = {
         for weights in ("int8", "int16")
     ],
 }
+# What an input map and a target curve add to a build of it.
+PARTS = {
+    "map": {
+        "text_bytes": 300,
+        "rodata_bytes": 8,
+        "data_bytes": 4,
+        "bss_bytes": 2,
+        "context_bytes": 12,
+        "stack_bytes": 40,
+        "rates": {"map": 20, "map product": 2.5},
+    },
+    "target_curve": {
+        "text_bytes": 100,
+        "rodata_bytes": 0,
+        "data_bytes": 0,
+        "bss_bytes": 0,
+        "context_bytes": 4,
+        "stack_bytes": 0,
+        "rates": None,
+    },
+}
 
 
 @pytest.fixture
@@ -78,6 +99,12 @@ def firmware(core):
     from twinedge.budget.measurements import read_runtime
 
     return {"avr5": read_runtime(core)}
+
+
+@pytest.fixture
+def parts():
+    """What curves add to this core, to change at will."""
+    return copy.deepcopy(PARTS)
 
 
 @pytest.fixture(scope="session")

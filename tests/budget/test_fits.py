@@ -102,6 +102,29 @@ def test_ram_too_small(core):
     assert found.words == "does not fit: RAM 2667 of 2048 bytes even with one anchor"
 
 
+def test_a_map_that_was_not_measured(core, parts):
+    from twinedge.budget.measurements import read_runtime
+
+    mapped = Model.of(8, (64, 64), map_outputs=16, map_rows=72, target_bins=256)
+    found = board_verdict(mapped, UNO, {"avr5": read_runtime(core)})
+    without = "not measured: the runtime was not run with an input map and a target curve on avr5"
+    assert found.words == without
+    some = {"avr5": read_runtime({**core, "parts": {"map": parts["map"]}})}
+    assert board_verdict(mapped, UNO, some).why == (
+        "the runtime was not run with a target curve on avr5"
+    )
+    assert board_verdict(replace(mapped, target_bins=0), UNO, some).verdict == "fits"
+    assert board_verdict(mapped, UNO, {}).why == "the runtime was not run on avr5"
+    large = board_verdict(replace(mapped, hidden=(200, 200)), UNO, some)
+    assert large.why.startswith("the pack alone takes ")
+    runtime = read_runtime({**core, "parts": parts})
+    found = board_verdict(mapped, UNO, {"avr5": runtime})
+    assert (found.verdict, found.flash_bytes) == ("fits", 4120 + 412 + twin_bytes(mapped))
+    fewer = board_verdict(mapped.with_anchors(4000), UNO, {"avr5": runtime})
+    assert fewer.verdict == "fits with fewer anchors"
+    assert twin_bytes(mapped.with_anchors(fewer.anchors)) + 4532 <= UNO.free_flash
+
+
 def test_what_no_pack_holds_does_not_fit(firmware):
     found = board_verdict(Model.of(2000, (128, 128)), UNO, firmware)
     assert found.words == "does not fit: 2000 features: a pack of 1 twins has 1 to 1024"

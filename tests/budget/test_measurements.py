@@ -58,6 +58,78 @@ def test_a_build_with_intervals_does_for_a_model_without(core):
     )
 
 
+# -- parts: what curves add to a build -------------------------------------------------------------
+
+MAPPED = Model.of(8, (128, 128), map_outputs=16, map_rows=72)
+
+
+def test_a_part_is_added_to_any_build(core, parts):
+    core["builds"][4]["worst"] = {"pairs": 2, "rates": {"call": 100}}
+    runtime = read_runtime({**core, "parts": parts})
+    assert runtime.build(Model.of(8)) == read_runtime(core).build(Model.of(8))
+    for model in (MAPPED, replace(MAPPED, activation="silu", weights="int16", intervals=True)):
+        plain, mapped = runtime.build(replace(model, **PLAIN)), runtime.build(model)
+        assert mapped.flash_bytes == plain.flash_bytes + 300 + 8 + 4
+        assert mapped.fixed_ram_bytes == plain.fixed_ram_bytes + 4 + 2 + 12 + 40
+        both = runtime.build(replace(model, target_bins=256))
+        assert both.flash_bytes == mapped.flash_bytes + 100
+        assert both.context_bytes == mapped.context_bytes + 4
+        assert (both.scratch, both.references) == (plain.scratch, plain.references)
+
+
+PLAIN = {"map_outputs": 0, "map_rows": 0, "map_curves": 0, "target_bins": 0}
+
+
+def test_the_longest_query_of_a_map_needs_its_rates(core, parts):
+    for one in core["builds"]:
+        one["worst"] = {"pairs": 2, "rates": {"call": 100, "feature": 1}}
+    runtime = read_runtime({**core, "parts": parts})
+    # A call, 8 features, the map itself, and 8 curves with 16 outputs each.
+    assert runtime.build(MAPPED).worst.instructions(MAPPED) == 100 + 8 + 20 + 2.5 * 8 * 16
+    assert runtime.build(replace(MAPPED, target_bins=9)).worst is None  # its rates are not known
+    for one in core["builds"]:
+        one["worst"] = None
+    assert read_runtime({**core, "parts": parts}).build(MAPPED).worst is None
+
+
+def test_a_part_that_was_not_measured_is_not_made_up(core, parts):
+    assert read_runtime(core).build(MAPPED) is None
+    del parts["map"]
+    runtime = read_runtime({**core, "parts": parts})
+    assert runtime.build(MAPPED) is None
+    assert runtime.build(Model.of(8, target_bins=9)) is not None
+    assert runtime.build(replace(MAPPED, target_bins=9)) is None
+
+
+BAD_PARTS = [
+    ([], "parts is not an object"),
+    ({"moon": {}}, "parts has the unknown field moon"),
+    ({"map": 5}, "map is not an object"),
+    ({"map": {"text_bytes": 300}}, "map has no rodata_bytes"),
+    ({"map": {"text_bytes": -1}}, "text_bytes: -1"),
+    ({"map": {"size": 1}}, "map has the unknown field size"),
+    ({"map": {"rates": []}}, "rates of map is not an object"),
+    ({"map": {"rates": {"target curve": 1}}}, "rates of map has the unknown field target curve"),
+    ({"target_curve": {"rates": {"target curve": -1}}}, "target curve of target_curve: -1"),
+]
+
+
+@pytest.mark.parametrize(("given", "says"), BAD_PARTS, ids=[says for _, says in BAD_PARTS])
+def test_a_bad_part_is_refused(complaint, core, parts, given, says):
+    whole = "has no" not in says
+    if isinstance(given, dict):
+        given = {
+            name: {**parts[name], **one}
+            if whole and isinstance(one, dict) and name in parts
+            else one
+            for name, one in given.items()
+        }
+    assert says in complaint(read_runtime, {**core, "parts": given})
+
+
+# -- scratch ---------------------------------------------------------------------------------------
+
+
 def test_scratch_by_hand():
     scratch = Scratch(
         align=8, unit=4, partial_bytes=8, block_bytes=6, room_bytes=0, lines=0, work_bytes=0
@@ -71,6 +143,11 @@ def test_scratch_by_hand():
     assert scratch.bytes(replace(model, neighbors=10)) == scratch.bytes(model)
     # Room for features, four at a time.
     assert replace(scratch, room_bytes=3).bytes(model) == scratch.bytes(model) + 24
+    # With a map, the query and the room hold its outputs.
+    mapped = replace(model, map_outputs=9, map_rows=4, map_curves=2)
+    assert scratch.bytes(mapped) == scratch.bytes(replace(model, features=9))
+    wide = replace(scratch, room_bytes=3)
+    assert wide.bytes(mapped) == wide.bytes(replace(model, features=9))
     # Lines, for silu.
     silu = replace(model, activation="silu")
     assert replace(scratch, work_bytes=500).bytes(model) == scratch.bytes(model) + 500

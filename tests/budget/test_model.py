@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinedge import defaults
 from twinedge.budget import Model, ann_bytes, ann_params, pack_sections, twin_bytes, twin_params
 from twinedge.budget.limits import (
     most_anchors,
     most_features,
     most_networks,
+    narrowed,
     smaller_in_bytes,
     smaller_in_params,
 )
@@ -396,6 +398,23 @@ def test_features_whose_map_no_pack_holds_do_not_fit():
     model = Model.of(1, (1,), 1, map_outputs=1, map_rows=256)
     assert most_features(model, 1 << 30) == 65535 // 256
     assert most_features(Model.of(1, (1,), 1, map_outputs=9, map_rows=2), 1 << 30) == 1024 - 8
+
+
+@quick
+@given(st.integers(1, 40), st.sampled_from([1, 4, 64]), st.integers(0, 20), st.integers(2, 20))
+def test_narrower_layers_make_room_for_a_map(features, twins, extra, knots):
+    _, hidden = defaults.shape(twins)
+    rows = knots * features
+    found = narrowed(features, twins, hidden, features + extra, rows)
+    plain = Model.of(features, hidden, max(32, twins), twins=twins, intervals=True)
+    mapped = replace(plain, map_outputs=features + extra, map_rows=rows, map_curves=features)
+    assert len(set(found)) == 1
+    assert len(found) == len(hidden)
+    if found[0] > 16:
+        assert twin_bytes(replace(mapped, hidden=found)) <= twin_bytes(plain)
+    if found != hidden:
+        wider = tuple(width + 4 for width in found)
+        assert twin_bytes(replace(mapped, hidden=wider)) > twin_bytes(plain)
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])

@@ -7,7 +7,7 @@ import pytest
 
 from twinedge.budget import Model
 from twinedge.budget.measurements import CALLS, read_entries, read_runtime
-from twinedge.budget.worst import NAMES, Worst, read_worst, rounds
+from twinedge.budget.worst import NAMES, PART_NAMES, Worst, part_rounds, read_worst, rounds
 
 
 def test_rounds_of_a_shape():
@@ -24,6 +24,19 @@ def test_rounds_of_a_shape():
     assert found["search step"] == (4 + 2 * 3)  # the second twin has no more than three
     assert found["distance"] == 4 * 5
     assert rounds(replace(model, neighbors=0), 1)["block"] == 7
+
+
+def test_rounds_of_a_map():
+    model = Model.of(5, (12, 9), 7, twins=2, neighbors=3)
+    mapped = replace(model, map_outputs=9, map_rows=11, map_curves=3, target_bins=4)
+    found = rounds(mapped, 2)
+    assert found["feature"] == 5  # as the caller has them
+    assert found["first product"] == 4 * 12 * 12  # what twins take
+    assert found["distance"] == 4 * 9
+    counts = {"map": 1, "map output": 9, "map curve": 3, "map knot": 11, "map product": 27}
+    assert part_rounds(mapped) == {"map": counts, "target_curve": {"target curve": 1}}
+    assert not any(sum(one.values()) for one in part_rounds(model).values())
+    assert {name: tuple(one) for name, one in part_rounds(model).items()} == PART_NAMES
 
 
 def test_more_of_anything_never_takes_less():

@@ -1,4 +1,6 @@
-"""From how many members on twins are smaller than ordinary networks, and what fits into flash."""
+"""From how many members on twins are smaller than ordinary networks; what fits into some bytes."""
+
+from dataclasses import replace
 
 from twinedge.budget.model import (
     KERNELS,
@@ -9,7 +11,10 @@ from twinedge.budget.model import (
     pack_fault,
     twin_bytes,
 )
+from twinedge.defaults import ANCHORS
 from twinedge.pack.layout import ALIGNMENT, MAX_ANCHORS, MAX_WIDTH
+
+_NARROWEST, _NARROWER = 16, 4  # least width that makes room for a map, and steps to it
 
 
 def smaller_in_params(model: Model) -> int | None:
@@ -68,6 +73,34 @@ def most_features(model: Model, flash: int) -> int:
         return (not packed or pack_fault(grown) is None) and twin_bytes(grown) <= flash
 
     return largest(fits, MAX_WIDTH if packed else flash)
+
+
+def narrowed(
+    features: int, twins: int, hidden: tuple[int, ...], outputs: int, rows: int
+) -> tuple[int, ...]:
+    """Return widths with which a pack with an input map is not larger than one without it.
+
+    Parameters
+    ----------
+    features, twins : int
+    hidden : tuple of int
+        Widths without a map.
+    outputs, rows : int
+        Of the map.
+
+    Examples
+    --------
+    >>> narrowed(8, 4, (56, 56), outputs=16, rows=72)
+    (44, 44)
+    """
+    plain = Model.of(features, hidden, max(ANCHORS, twins), twins=twins, intervals=True)
+    curves = min(features, rows // 2)
+    mapped = replace(plain, map_outputs=outputs, map_rows=rows, map_curves=curves)
+    for width in range(hidden[0], _NARROWEST, -_NARROWER):
+        found = replace(mapped, hidden=(width,) * len(hidden))
+        if twin_bytes(found) <= twin_bytes(plain):
+            return found.hidden
+    return (_NARROWEST,) * len(hidden)
 
 
 def _most_anchors(model: Model) -> int:
