@@ -24,8 +24,11 @@ class Recipe(NamedTuple):
     ``weights`` is "usual", or "extreme" for weights and sums as large as FORMAT.md allows;
     ``targets`` the largest magnitude of a target; ``grid`` the distance between neighboring
     features of anchors (a coarse one makes equal distances); ``y_exponent`` that of the target's
-    gain; ``extras`` adds ids, metadata and a section that no reader knows. ``stored`` packs are
-    kept next to this file as well.
+    gain; ``extras`` adds ids, metadata and a section that no reader knows; ``intervals`` adds
+    second outputs, intervals and a domain, in which every other feature may be missing. ``bins`` of
+    each feature, 0 for none, make a map with ``more`` outputs than features; ``entries`` is how
+    many a target curve has, and ``y_shift`` says how far apart they are. ``stored`` packs are kept
+    next to this file as well.
     """
 
     name: str
@@ -42,6 +45,21 @@ class Recipe(NamedTuple):
     y_exponent: int = -15
     extras: bool = False
     stored: bool = False
+    intervals: bool = False
+    bins: tuple[int, ...] = ()
+    more: int = 0
+    entries: int = 0
+    y_shift: int = 13
+
+    @property
+    def inputs(self):
+        """How many numbers the twins take of each point."""
+        return self.features + self.more
+
+    @property
+    def version(self):
+        """The version of the format that has all of this."""
+        return 3 if self.bins or self.entries else 2 if self.intervals else 1
 
 
 RECIPES = (
@@ -65,6 +83,34 @@ RECIPES = (
     Recipe("extreme-weights-i16", 31, (9, 7), (3,), "silu", "i16", weights="extreme"),
     Recipe("far-targets", 1, (2,), (64,), "silu", targets=1_500_000),
     Recipe("infinite", 2, (4,), (3,), targets=2**30 - 1, y_exponent=120),
+    # Version 2.
+    Recipe("intervals", 4, (9, 6), (5, 3), "silu", intervals=True),
+    # Version 3: maps, target curves, and both.
+    Recipe("one-bin", 1, (2,), (3,), bins=(1,), stored=True),
+    Recipe("map", 3, (7, 5), (5,), bins=(4, 0, 9), stored=True),
+    Recipe("map-more-outputs", 5, (16, 12), (6,), "silu", bins=(12, 0, 1, 255, 40), more=3),
+    Recipe("map-indicators", 7, (10,), (4, 4), "relu", "i16", bins=(0, 0, 8, 0, 3, 0, 0), more=1),
+    Recipe("map-neighbors", 2, (6,), (14, 9), neighbors=3, grid=16000, bins=(2, 2)),
+    Recipe("map-without-curves", 2, (4,), (5,), bins=(0, 0), more=2),
+    Recipe("map-intervals", 4, (8, 8), (6,), "silu", intervals=True, bins=(6, 0, 16, 5), more=2),
+    Recipe("map-many-features", 64, (20,), (5,), "silu", bins=(3, 7, 0, 2) * 16, more=9),
+    Recipe("map-extreme", 33, (9, 7), (3,), "silu", weights="extreme", bins=(2,) * 33, more=2),
+    Recipe("target-curve", 3, (9, 6), (8,), entries=65, stored=True),
+    Recipe("target-curve-two-entries", 2, (5,), (7,), "silu", entries=2, y_shift=19),
+    Recipe("target-curve-fine", 2, (5,), (6,), "relu", "i16", entries=4097, y_shift=6),
+    Recipe("target-curve-far", 1, (2,), (64,), "silu", targets=2**29, entries=100, y_shift=24),
+    Recipe("target-curve-infinite", 2, (4,), (3,), entries=33, y_exponent=120),
+    Recipe("target-curve-intervals", 3, (8, 4), (9,), "silu", intervals=True, entries=257),
+    Recipe(
+        "map-and-target-curve",
+        *(4, (11, 6), (4, 1, 3), "silu", "i16", 2, True),
+        stored=True,
+        intervals=True,
+        bins=(5, 0, 0, 20),
+        more=2,
+        entries=129,
+        y_shift=15,
+    ),
 )
 
 
@@ -93,10 +139,18 @@ def build(recipe):
     silu = recipe.activation == "silu"
     sections = [
         (1, 1, _scaling(recipe, draw)),
+        *([(10, 1, _map(recipe, draw))] if recipe.bins else []),
+        *([(11, 1, _target_curve(recipe, draw))] if recipe.entries else []),
         (2, 1, b"".join(_twin(recipe, draw) for _ in recipe.counts)),
         *([(3, 1, struct.pack("<193h", *silu_table()))] if silu else []),
         (4, 1, _anchors(recipe, draw)),
     ]
+    if recipe.intervals:
+        sections += [
+            (7, 1, _intervals(recipe, draw)),
+            (8, 0, _domain(recipe, draw)),
+            (9, 0, struct.pack("<I", draw.below(2**32))),
+        ]
     if recipe.extras:
         rows = [draw.below(2**32) for _ in range(sum(recipe.counts))]
         sections += [
@@ -128,15 +182,44 @@ def _scaling(recipe, draw):
     return b"".join(entries)
 
 
+def _map(recipe, draw):
+    knots, bins, extreme = [], recipe.bins, recipe.weights == "extreme"
+    for count in bins:
+        if count:
+            mine = set()
+            while len(mine) <= count:
+                mine.add(draw.within(INPUT))
+            knots += sorted(mine)
+    # Sums of a few thousand units, and any others that the format allows.
+    outputs = range(recipe.inputs)
+    usual = [6 + draw.below(6) if draw.below(4) else 1 + draw.below(24) for _ in outputs]
+    shifts = [1 for _ in outputs] if extreme else usual
+    cells = len(knots) * recipe.inputs
+    table = [draw.below(2) * 255 - 128 if extreme else draw.below(256) - 128 for _ in range(cells)]
+    sizes = struct.pack(f"<HH{len(bins)}B{len(shifts)}B", recipe.inputs, len(knots), *bins, *shifts)
+    rows = _to(4, struct.pack(f"<{len(knots)}h", *knots))
+    return _to(4, sizes) + rows + struct.pack(f"<{cells}b", *table)
+
+
+def _target_curve(recipe, draw):
+    bins, most = recipe.entries - 1, 2**24 // recipe.entries
+    values = [draw.within(2**20)]
+    for _ in range(bins):  # steeper here than there
+        values.append(values[-1] + 1 + draw.below(1 + most >> draw.below(6)))
+    first = -(bins << recipe.y_shift) // 2 + draw.within(1 << recipe.y_shift)
+    head = struct.pack("<iBBH", max(first, 1 - 2**30), recipe.y_shift, 0, bins)
+    return head + struct.pack(f"<{len(values)}i", *values)
+
+
 def _twin(recipe, draw):
-    layers, shifts, inputs = [], [], 2 * recipe.features
+    layers, shifts, inputs = [], [], 2 * recipe.inputs
     for depth, width in enumerate(recipe.hidden):
         rows, biases = _rows(recipe, draw, inputs, width)
         shift, multipliers = _scales(recipe, draw, rows, 2 * TYPICAL)
         shifts.append(shift)
         halves = [rows]
         if depth == 0:
-            half = recipe.features
+            half = recipe.inputs
             halves = [[row[:half] for row in rows], [row[half:] for row in rows]]
         code = {"i8": "b", "i16": "h"}[recipe.kernel]
         layers += [_padded(code, row) for kernel in halves for row in kernel]
@@ -147,8 +230,16 @@ def _twin(recipe, draw):
     # All fraction bits occur, those that a trained network would have most often.
     bits = [draw.below(11) + 5 if draw.below(3) == 0 else draw.below(4) + 9 for _ in shifts]
     absent = [0] * (3 - len(shifts))
-    head = struct.pack("<8Bh6x", *shifts, *absent, *bits, *absent, shift, 0, multiplier)
-    return _to(16, head + b"".join(layers) + _padded("h", output))
+    settings = [*shifts, *absent, *bits, *absent, shift]
+    if not recipe.intervals:
+        head = struct.pack("<8Bh6x", *settings, 0, multiplier)
+        return _to(16, head + b"".join(layers) + _padded("h", output))
+    bias = draw.within(min(2**31 - 1 - 2 * INPUT * sum(map(abs, output)), 2**24))
+    (hard, hard_bias), hard_shift, hard_multiplier = _output(recipe, draw, inputs)
+    head = struct.pack("<8Bhhi", *settings, hard_shift, multiplier, hard_multiplier, bias)
+    both = [weight for pair in zip(output, hard, strict=True) for weight in pair]
+    last = struct.pack(f"<i{len(both)}h", hard_bias, *both) + bytes(-inputs % 4 * 4)
+    return _to(16, head + b"".join(layers) + last)
 
 
 def _rows(recipe, draw, inputs, width):
@@ -200,12 +291,30 @@ def _anchors(recipe, draw):
     total = sum(recipe.counts)
     reach = INPUT // recipe.grid
     points = [
-        [recipe.grid * draw.within(reach) for _ in range(recipe.features)] for _ in range(total)
+        [recipe.grid * draw.within(reach) for _ in range(recipe.inputs)] for _ in range(total)
     ]
     targets = [draw.within(recipe.targets) for _ in range(total)]
     counts = _to(4, struct.pack(f"<{len(recipe.counts)}H", *recipe.counts))
     rows = b"".join(_padded("h", point) for point in points)
     return counts + rows + struct.pack(f"<{total}i", *targets)
+
+
+def _intervals(recipe, draw):
+    weights = [draw.below(1 << 17) for _ in range(3)]
+    levels = [(500, 40_000), (900, 110_000), (990, 220_000)]
+    numbers = [number for level, most in levels for number in (level, most + draw.below(9999))]
+    head = [*weights, 1 + draw.below(2**24), 60 + draw.below(99), 1 + draw.below(65535)]
+    return struct.pack("<4I2H3I", *head, draw.below(2**20), draw.below(65537), len(levels)) + (
+        struct.pack(f"<{len(numbers)}I", *numbers)
+    )
+
+
+def _domain(recipe, draw):
+    entries = []
+    for place in range(recipe.features):
+        ends = sorted((draw.within(INPUT), draw.within(INPUT)))
+        entries += [*ends, -32768 if place % 2 else draw.within(INPUT)]
+    return struct.pack(f"<{len(entries)}h", *entries)
 
 
 def _file(recipe, sections):
@@ -219,9 +328,9 @@ def _file(recipe, sections):
         "<HBB3HBxHHHH8x",
         *(recipe.features, len(recipe.hidden), recipe.activation == "silu", *widths),
         *(recipe.kernel == "i16", len(recipe.counts), sum(recipe.counts)),
-        *(recipe.neighbors, recipe.trained_on_neighbors),
+        *(recipe.neighbors, recipe.trained_on_neighbors | recipe.intervals << 1),
     )
-    start = struct.pack("<4sHHI", b"TWIN", 1, len(sections), start + len(body))
+    start = struct.pack("<4sHHI", b"TWIN", recipe.version, len(sections), start + len(body))
     rest = struct.pack("<I", zlib.crc32(body)) + fields + table
     return start + struct.pack("<I", zlib.crc32(start + bytes(4) + rest)) + rest + body
 

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +21,25 @@ every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 def agrees(case):
     """Whether the reference evaluator still computes the bits of a case."""
-    found = reference.evaluate(read_pack(case.pack), case.queries)
+    pack = read_pack(case.pack)
+    found = reference.evaluate(pack, case.queries)
     return (
         np.array_equal(found.mean.view(np.uint32), case.mean)
         and np.array_equal(found.spread.view(np.uint32), case.spread)
         and np.array_equal(found.raw_mean, case.raw_mean)
         and np.array_equal(found.raw_spread, case.raw_spread)
         and VECTORS["digest"](found.estimates) == case.members_sha256
+        and (case.bounds is None or bounds_agree(case.bounds, pack, case.queries, found))
     )
+
+
+def bounds_agree(kept, pack, x, found):
+    """Whether scales, intervals and flags are those of the case."""
+    bounds, missing = reference.bounds(pack, found, kept.level), np.isnan(x)
+    outside = reference.outside(pack, reference.quantise(pack, x)) & ~missing
+    flags = [reference.mask(outside), reference.mask(missing)]
+    parts = zip([*bounds, *flags], kept[1:], strict=True)
+    return all(np.array_equal(one.view(np.uint32), right.view(np.uint32)) for one, right in parts)
 
 
 @every_case
@@ -47,6 +59,13 @@ def test_the_plain_evaluator_gives_the_golden_bits(case, whole):
     bits = [[int.from_bytes(bytes.fromhex(w), "little") for w in words] for words in (mean, spread)]
     assert [*bits, *numbers] == [part[rows].tolist() for part in case[3:7]]
     assert not whole or VECTORS["digest"](estimates) == case.members_sha256
+    if case.bounds is not None:
+        level, *words, raw_scale, raw_low, raw_high, _, _ = case.bounds
+        for row in rows:
+            scale, integer, ends = evaluator.bounds(case.queries[row].astype(np.float64).tolist())
+            bits = [part[row].tobytes().hex() for part in words]
+            assert [scale, *ends[level][:2]] == bits
+            assert (integer, *ends[level][2:]) == (raw_scale[row], raw_low[row], raw_high[row])
 
 
 @every_case
@@ -57,8 +76,13 @@ def test_a_recipe_is_what_its_pack_says(case):
     assert tuple(pack.counts.tolist()) == recipe.counts
     assert pack.neighbors == recipe.neighbors
     assert pack.trained_on_neighbors == recipe.trained_on_neighbors
+    assert (pack.intervals is not None) == (pack.domain is not None) == recipe.intervals
+    assert pack.inputs == recipe.inputs
+    assert (() if pack.map is None else tuple(pack.map.bins)) == recipe.bins
+    assert (0 if pack.target_curve is None else len(pack.target_curve.values)) == recipe.entries
+    assert case.pack[4] == recipe.version
     if not recipe.extras:  # a section that nobody knows is not kept
-        assert write_pack(pack) == case.pack  # as long as version 1 is what is written
+        assert write_pack(pack) == case.pack
 
 
 def test_what_is_stored_is_what_its_recipe_builds():
@@ -85,6 +109,13 @@ def test_the_cases_are_of_every_kind():
     assert {kind[1:] for kind in kinds} == {(a, k) for a in ("relu", "silu") for k in ("i8", "i16")}
     assert {1, 4} <= {len(one.counts) for one in recipes}
     assert any(one.neighbors for one in recipes)
+    assert {one.version for one in recipes} == {1, 2, 3}
+    both = {(one.activation, one.kernel) for one in recipes if one.bins}
+    assert both == {("relu", "i8"), ("relu", "i16"), ("silu", "i8"), ("silu", "i16")}
+    assert {1, 255} <= {count for one in recipes for count in one.bins}
+    assert {2, 4097} <= {one.entries for one in recipes}
+    assert any(one.bins and one.neighbors for one in recipes)
+    assert any(one.bins and one.entries and one.intervals for one in recipes)
 
 
 @every_case
@@ -95,20 +126,23 @@ def test_the_queries_have_the_extremes_among_them(case):
     for extreme in (0.0, np.inf, -np.inf, largest, -largest, smallest, -smallest):
         assert np.float32(extreme) in whole_rows
     assert np.signbit(whole_rows[whole_rows == 0]).any()
-    assert not np.isnan(case.queries).any()
+    assert np.isnan(case.queries).any() == RECIPES[case.name].intervals
 
 
 def test_the_answers_tell_queries_apart():
-    # Of the 19, several saturate alike.
+    # Of the 19 or more, several saturate alike.
     for case in CASES.values():
         assert len(set(case.raw_mean.tolist())) > 7, case.name
+        if RECIPES[case.name].entries and case.name != "target-curve-infinite":
+            assert len(set(case.mean.tolist())) > 4, case.name
         spreads = len(set(case.raw_spread.tolist()))
         assert spreads > 5 or case.name in ("one-of-everything", "infinite"), case.name
     assert np.isinf(CASES["infinite"].mean.view(np.float32)).any()
     assert np.isinf(CASES["infinite"].spread.view(np.float32)).all()
 
 
-NEAREST, BUMP = reference.nearest, reference._bump
+NEAREST, BUMP, CURVED = reference.nearest, reference._bump, reference.curved
+MAP_POINTS = reference.map_points
 
 
 def the_later_of_equals(q, anchors, count):
@@ -123,7 +157,28 @@ SLIPS = {
     "the curve is one off": ("_bump", lambda *curve: BUMP(*curve) + 1),
     "of equally near anchors the later predicts": ("nearest", the_later_of_equals),
     "no limit on the spread": ("_SPREAD", 2**21),
+    "a bin of the map ends too early": ("_WHOLE", 16383),
+    "the map is left out": (
+        "map_points",
+        lambda pack, q: np.pad(q, ((0, 0), (0, pack.inputs - q.shape[1]))),
+    ),
+    "a curve goes on beyond its last knot": (
+        "map_points",
+        lambda pack, q: MAP_POINTS(going_on(pack), q),
+    ),
+    "the target curve is one off": ("curved", lambda pack, m: CURVED(pack, m + 1)),
+    "the target curve is left out": ("curved", lambda pack, m: m.astype(np.int64)),
 }
+
+
+def going_on(pack):
+    """Return a pack whose curves go on for a unit beyond their last knots."""
+    if pack.map is None:
+        return pack
+    knots = pack.map.knots.copy()
+    for _, rows in pack.map.curves():
+        knots[rows.stop - 1] = min(knots[rows.stop - 1] + 1, 32767)
+    return replace(pack, map=replace(pack.map, knots=knots))
 
 
 @pytest.mark.parametrize(("name", "wrong"), SLIPS.values(), ids=SLIPS)

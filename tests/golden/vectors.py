@@ -16,13 +16,32 @@ PACKS = runpy.run_path(str(HERE / "packs.py"))
 FILE = HERE / "vectors.json"
 
 
+class Bounds(NamedTuple):
+    """Expected scales and intervals at one level, in thousandths, and flags: ``(n,)`` each.
+
+    ``scale``, ``low`` and ``high`` are the bits of float32, uint32; the integers behind them are
+    ``raw_scale`` uint32, ``raw_low`` and ``raw_high`` int32. ``outside`` and ``missing`` have a bit
+    for each feature, uint32.
+    """
+
+    level: int
+    scale: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    raw_scale: np.ndarray
+    raw_low: np.ndarray
+    raw_high: np.ndarray
+    outside: np.ndarray
+    missing: np.ndarray
+
+
 class Golden(NamedTuple):
     """A pack and its expected answers to ``n`` queries.
 
     ``queries`` is float32 ``(n, f)``; ``mean`` and ``spread`` are the bits of float32, uint32
     ``(n,)``; ``raw_mean`` int32 and ``raw_spread`` uint32 ``(n,)`` are the integers behind them
     (``M`` and ``s`` of FORMAT.md). ``members_sha256`` is of all estimates, i32 little-endian, query
-    by query.
+    by query. ``bounds`` are those of packs with intervals, at their usual level.
     """
 
     name: str
@@ -33,6 +52,7 @@ class Golden(NamedTuple):
     raw_mean: np.ndarray
     raw_spread: np.ndarray
     members_sha256: str
+    bounds: Bounds | None = None
 
 
 def load():
@@ -66,6 +86,17 @@ def _case(recipe, kept):
         np.array(kept["raw_mean"], np.int32),
         np.array(kept["raw_spread"], np.uint32),
         kept["members_sha256"],
+        _bounds(kept["bounds"]) if "bounds" in kept else None,
+    )
+
+
+def _bounds(kept):
+    integers = {"raw_scale": np.uint32, "raw_low": np.int32, "raw_high": np.int32}
+    masks = {"outside": np.uint32, "missing": np.uint32}
+    return Bounds(
+        kept["level"],
+        *(_bits(kept[name]) for name in ("scale", "low", "high")),
+        *(np.array(kept[name], kind) for name, kind in (integers | masks).items()),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin
+from twinedge.pack import Difficulty, Domain, InputMap, Intervals, Layer, Pack, TargetCurve, Twin
 from twinedge.pack.layout import NO_FILL
 
 INPUT = 32767
@@ -14,12 +14,18 @@ ROOM = {"layer": 2**31 - 1, "output": 2**30 - 1}  # limit of 32767 times the sum
 
 
 def random_pack(rng, **given):
-    """Draw a pack; ``given`` fixes fields of ``random_shape``, and whether it is ``scaled``."""
-    scaled = given.pop("scaled", False)
+    """Draw a pack; ``given`` fixes fields of ``random_shape``.
+
+    It also says whether the pack is to be ``scaled``, ``mapped`` (has a map) and ``curved`` (has a
+    target curve).
+    """
+    scaled, mapped, curved = (given.pop(one, False) for one in ("scaled", "mapped", "curved"))
     shape = random_shape(rng) | given
     features, hidden, silu = shape["features"], shape["hidden"], shape["activation"] == "silu"
     total = sum(shape["counts"])
     limit = 2 ** int(rng.integers(1, 31)) - 1
+    curves = random_map(rng, features) if mapped else None
+    inputs = curves.outputs if mapped else features
     curve = rng.integers(0, 16384, 193) if rng.random() < 0.3 else silu_like()
     pack = Pack(
         activation=shape["activation"],
@@ -28,10 +34,10 @@ def random_pack(rng, **given):
         y_offset=np.float32(rng.normal(0, 100)),
         y_gain=np.float32(10 ** rng.uniform(-9, 3)),
         twins=tuple(
-            random_twin(rng, features, hidden, shape["dtype"], shape["weights"])
+            random_twin(rng, inputs, hidden, shape["dtype"], shape["weights"])
             for _ in shape["counts"]
         ),
-        anchors=rng.integers(-INPUT, INPUT + 1, (total, features)).astype(np.int16),
+        anchors=rng.integers(-INPUT, INPUT + 1, (total, inputs)).astype(np.int16),
         targets=rng.integers(-limit, limit + 1, total).astype(np.int32),
         counts=np.array(shape["counts"], np.uint16),
         curve=curve.astype(np.int16) if silu else None,
@@ -39,6 +45,8 @@ def random_pack(rng, **given):
         trained_on_neighbors=bool(shape["neighbors"] and rng.random() < 0.5),
         ids=rng.integers(0, 2**32, total).astype(np.uint32),
         metadata={"names": ["größe", "\ud800"], "rmse": 0.25},
+        map=curves,
+        target_curve=random_target_curve(rng, limit) if curved else None,
     )
     return with_intervals(rng, pack, shape["weights"]) if scaled else pack
 
@@ -75,6 +83,37 @@ def with_intervals(rng, pack, weights="normal"):
         ),
         schema=int(rng.integers(2**32)),
     )
+
+
+def random_map(rng, features):
+    """Draw curves for about two features in three, with up to 255 bins, often few."""
+    most = int(rng.choice([1, 2, 12, 255]))
+    bins = np.where(rng.random(features) < 0.7, rng.integers(1, most + 1, features), 0)
+    bins[rng.integers(features)] = most
+    outputs = features + int(rng.choice([0, 0, 1, 3, 8]))
+    room = rng.choice([INPUT, 300])  # bins of any width, or narrow ones
+    knots = [np.sort(rng.choice(2 * room + 1, n + 1, replace=False)) - room for n in bins if n]
+    table = rng.integers(-128, 128, (sum(map(len, knots)), outputs))
+    if rng.random() < 0.1:
+        table[:] = rng.choice([-128, 127])
+    shifts = rng.choice([1, 4, 6, 8, 10, 14, 24], outputs)
+    return InputMap(
+        bins.astype(np.uint8),
+        shifts.astype(np.uint8),
+        np.concatenate(knots).astype(np.int16),
+        table.astype(np.int8),
+    )
+
+
+def random_target_curve(rng, limit):
+    """Draw a curve that covers estimates of such a size in part, or more than them."""
+    shift = int(np.clip(np.log2(limit + 1) - rng.integers(0, 7), 0, 24))
+    bins = int(np.clip(2 ** rng.integers(0, 8), 1, 2**31 - 1 >> shift + 1))
+    steps = 1 + np.floor(2 ** rng.uniform(0, rng.uniform(1, 23), bins)).astype(np.int64)
+    values = np.cumsum([0, *steps])
+    values += rng.integers(-(2**30) + 1, 2**30 - values[-1])
+    first = np.clip(-int(rng.integers(0, (bins << shift) + 1)), 1 - 2**30, 2**30 - 1)
+    return TargetCurve(int(first), shift, values.astype(np.int32))
 
 
 def random_shape(rng):

@@ -104,13 +104,23 @@ class Plain:
         scaling = Taker(data, offsets[1])
         self.x_scaling = [scaling.take("f", 2) for _ in range(self.f)]
         self.y_offset, self.y_gain = scaling.take("f", 2)
+        self.map, self.g = None, self.f
+        if 10 in offsets:
+            self._read_map(Taker(data, offsets[10]))
+        self.target_curve = None
+        if 11 in offsets:
+            curve = Taker(data, offsets[11])
+            (first,), (shift, _), (bins,) = (
+                curve.take(*one) for one in (("i", 1), ("B", 2), ("H", 1))
+            )
+            self.target_curve = first, shift, curve.take("i", bins + 1)
         records = Taker(data, offsets[2])
         self.twins = [self._twin(records) for _ in range(twins)]
         self.curve = Taker(data, offsets[3]).take("h", 193) if self.activation else None
         anchors = Taker(data, offsets[4])
         counts = anchors.take("H", twins)
         anchors.align(4)
-        points = anchors.matrix("h", self.k, self.f)
+        points = anchors.matrix("h", self.k, self.g)
         targets = anchors.take("i", self.k)
         owners = [twin for twin, count in enumerate(counts) for _ in range(count)]
         self.anchors = list(zip(owners, points, targets, strict=True))
@@ -126,12 +136,26 @@ class Plain:
             domain = Taker(data, offsets[8])
             self.domain = [domain.take("h", 3) for _ in range(self.f)]
 
+    def _read_map(self, taker):
+        self.g, rows = taker.take("H", 2)
+        bins, self.map_shifts = taker.take("B", self.f), taker.take("B", self.g)
+        taker.align(4)
+        knots = taker.take("h", rows)
+        taker.align(4)
+        table = [taker.take("b", self.g) for _ in range(rows)]
+        self.map, start = {}, 0
+        for i, n in enumerate(bins):
+            if n:
+                mine = slice(start, start + n + 1)
+                self.map[i] = knots[mine], table[mine]
+                start += n + 1
+
     def _twin(self, taker):
         shifts, fractions = taker.take("B", 3), taker.take("B", 3)
         all_shifts, multipliers = taker.take("B", 2), taker.take("h", 2)
         (bias,) = taker.take("i", 1)
         outputs = list(zip(multipliers, all_shifts, strict=True))
-        layers, inputs = [], self.f
+        layers, inputs = [], self.g
         for depth, width in enumerate(self.widths):
             kernel = taker.matrix(self.kernel_type, width, inputs)
             if depth == 0:
@@ -165,6 +189,56 @@ class Plain:
             whole += abs(t) - whole >= 0.5
             q.append(whole if t > 0 else -whole)
         return q
+
+    def mapped(self, q):
+        """What the twins take in place of the query."""
+        if self.map is None:
+            return q
+        acc = [0] * self.g
+        for i, (knots, rows) in self.map.items():
+            c = max(knots[0], min(knots[-1], q[i]))
+            t = max(t for t in range(len(knots) - 1) if knots[t] <= c)
+            phi = u32(u32(c - knots[t]) << 14) // u32(knots[t + 1] - knots[t])
+            assert 0 <= phi <= 16384
+            for j in range(self.g):
+                part = rows[t][j] * (16384 - phi) + rows[t + 1][j] * phi
+                assert abs(part) <= 2**21
+                acc[j] = i32(acc[j] + part)
+        added = [*q, *[0] * (self.g - self.f)]
+        return [
+            sat(i32(one + rsh(sum_, shift)))
+            for one, sum_, shift in zip(added, acc, self.map_shifts, strict=True)
+        ]
+
+    def curved(self, m):
+        """U: an estimate in units of the gain."""
+        if self.target_curve is None:
+            return m
+        first, s, values = self.target_curve
+        n = len(values) - 1
+        d = u64(max(0, min(n << s, i64(i32(m) - first))))
+        k = min(d >> s, n - 1)
+        return values[k] + (i64((values[k + 1] - values[k]) * (d - (k << s))) >> s)
+
+    def uncurved(self, u):
+        """The estimate of a target in units of the gain."""
+        if self.target_curve is None:
+            return u
+        first, s, values = self.target_curve
+        u = max(values[0], min(values[-1], u))
+        k = max(k for k in range(len(values) - 1) if values[k] <= u)
+        return i32(first + (k << s) + u64((u - values[k]) << s) // (values[k + 1] - values[k]))
+
+    def in_units(self, m):
+        return f32(f32(f32(self.curved(m)) * self.y_gain) + self.y_offset)
+
+    def deviation(self, m, raw, parts):
+        if self.target_curve is None:
+            return f32(f32(f32(raw) * self.y_gain) / f32(parts))
+        d = raw // parts
+        ends = [max(-(2**31), min(2**31 - 1, i64(m + one))) for one in (-d, d)]
+        low, high = map(self.curved, ends)
+        return f32(f32(f32(u32(high - low)) * self.y_gain) / 2)
 
     def bump(self, a, b):
         curve = self.curve
@@ -236,7 +310,8 @@ class Plain:
 
     def evaluate_raw(self, q):
         """Prediction and spread as bits of f32, M, s, and all estimates."""
-        return self.combine([self.estimate(q, anchor)[0] for anchor in self.who(q)])
+        z = self.mapped(q)
+        return self.combine([self.estimate(z, anchor)[0] for anchor in self.who(z)])
 
     def combine(self, e):
         n = len(e)
@@ -247,13 +322,11 @@ class Plain:
         d = [max(-1048575, min(1048575, i64(one - e[0]))) for one in e]
         squares, single = u64(n * u64(sum(one * one for one in d))), u64(i64(sum(d)) ** 2)
         s = u32(math.isqrt(u64(squares - single)))
-        prediction = f32(f32(f32(mean) * self.y_gain) + self.y_offset)
-        spread = f32(f32(f32(s) * self.y_gain) / f32(n))
-        return bits(prediction), bits(spread), mean, s, e
+        return bits(self.in_units(mean)), bits(self.deviation(mean, s, n)), mean, s, e
 
     def bounds(self, x):
         """Scale as bits of f32 and as an integer; for each level both ends, likewise."""
-        q = self.query(x)
+        q = self.mapped(self.query(x))
         e, u, g = zip(*(self.estimate(q, anchor) for anchor in self.who(q)), strict=True)
         n, (*_, mean, s, _) = len(e), self.combine(list(e))
         u = [max(-1048575, min(1048575, one)) for one in u]
@@ -269,9 +342,8 @@ class Plain:
         for level, quantile in self.quantiles.items():
             width = min(u64(quantile * scale) >> 20, 2**31 - 1)
             low, high = max(-(2**31), i64(mean - width)), min(2**31 - 1, i64(mean + width))
-            units = [f32(f32(f32(end) * self.y_gain) + self.y_offset) for end in (low, high)]
-            ends[level] = (*map(bits, units), low, high)
-        return bits(f32(f32(f32(scale) * self.y_gain) / 16)), scale, ends
+            ends[level] = (bits(self.in_units(low)), bits(self.in_units(high)), low, high)
+        return bits(self.deviation(mean, scale, 16)), scale, ends
 
 
 def bits(a):

@@ -168,6 +168,25 @@ def test_every_kernel_gives_the_golden_bits(case):
         np.testing.assert_array_equal(found.raw_mean, case.raw_mean)
         np.testing.assert_array_equal(found.raw_spread, case.raw_spread)
         assert GOLDEN["digest"](found.estimates) == case.members_sha256
+        if case.bounds is not None:
+            level, *right = case.bounds
+            bounds = opened.predict_with_bounds(case.queries, [level])[2:]
+            np.testing.assert_array_equal(bounds.view(np.uint32), right[:3])
+
+
+@pytest.mark.parametrize("kinds", [("mapped",), ("curved",), ("mapped", "curved")], ids="-".join)
+def test_maps_and_target_curves_of_random_packs(packs, kinds):
+    rng = np.random.default_rng([23, len(kinds)])
+    for number in range(12):
+        scaled = bool(number % 2)
+        pack = packs["random_pack"](rng, scaled=scaled, **dict.fromkeys(kinds, True))
+        data, x = write_pack(pack), queries(pack, 25, number)
+        expected = reference.evaluate(pack, x)
+        for kernel in Native(data, pack).kernels:
+            opened = Native(data, pack, kernel)
+            assert_same(evaluate(opened, pack, x), expected)
+            if scaled:
+                assert_same_bounds(opened, pack, x, expected)
 
 
 def test_the_fastest_kernel_is_taken(small):
