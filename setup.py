@@ -10,7 +10,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
-CORE = ("combine", "edge", "nearest", "open", "predict", "prepare", "text", "watch")
+CORE = (
+    *("combine", "edge", "map", "nearest", "open", "predict", "prepare", "target", "text", "watch"),
+)
 KERNELS = sorted(path.stem for path in Path(FIRMWARE, "src", "kernels").glob("*.c"))
 
 # One extension serves every Python from 3.11 on, which added buffers to the limited API.

@@ -37,21 +37,21 @@ extern "C" {
 #define TWIN_VERSION_PATCH 0
 #define TWIN_VERSION       "0.1.0"
 #define TWIN_PACK_OLDEST   1
-#define TWIN_PACK_NEWEST   2
+#define TWIN_PACK_NEWEST   3
 
 /* Adds version and settings to a name, so that a program and a library compiled with different
  * ones do not link:
- * twin_settings_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1.
+ * twin_settings_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1_map1_target1.
  */
 #define TWIN_CONFIGURED(name)                                                                      \
     TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
                TWIN_NEIGHBORS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST,          \
-               TWIN_INTERVALS)
-#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h, e)                                       \
-    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e)
+               TWIN_INTERVALS, TWIN_MAP, TWIN_TARGET_CURVE)
+#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u)                                 \
+    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u)
 /* clang-format off */
-#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e)                                     \
-    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e
+#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u)                               \
+    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e##_map##c##_target##u
 /* clang-format on */
 
 /* Where programs are linked statically, every file that includes this refers to such a name, even
@@ -92,7 +92,7 @@ typedef enum twin_status {
 
     /* Errors of the caller. */
     TWIN_ERROR_ALIGNMENT = -12,   /* a pack must start at a multiple of 4 */
-    TWIN_ERROR_UNSUPPORTED = -13, /* the header asks for what twin_config.h leaves out */
+    TWIN_ERROR_UNSUPPORTED = -13, /* the pack needs what twin_config.h leaves out */
     TWIN_ERROR_SCRATCH = -14,     /* less scratch than twin_scratch_size says */
     TWIN_ERROR_QUERY = -15,       /* a feature is not a number (raw: -32768) */
     TWIN_ERROR_MODEL = -16,       /* the model is not open: twin_open refused, or is not done */
@@ -145,6 +145,13 @@ typedef struct twin_model {
     twin_flash domain;
     uint32_t quantile; /* half an interval per unit of the scale, in 1/65536 */
 #endif
+#if TWIN_MAP
+    twin_flash map;  /* section of the pack; 0 if it has none */
+    uint16_t inputs; /* numbers that the map makes of a query; without one, the features */
+#endif
+#if TWIN_TARGET_CURVE
+    twin_flash target_curve; /* section of the pack; 0 if it has none */
+#endif
 } twin_model;
 
 /* A prediction in the units of the target. If the pack has no intervals, `intervals` is 0, and
@@ -168,7 +175,8 @@ typedef struct twin_prediction {
 
 /* The same in integers: mean * gain + offset is the prediction, low and high likewise; root * gain
  * / count is the spread and scale * gain / 16 the scale, with the gain and offset of the target
- * from the pack. Without intervals scale, low and high are 0. */
+ * from the pack. If it has a target curve, these are numbers before the curve, and the prediction
+ * is twin_target_raw(model, mean) * gain + offset. Without intervals scale, low and high are 0. */
 typedef struct twin_raw {
     int32_t mean;
     uint32_t root;
@@ -257,7 +265,8 @@ typedef struct twin_opening {
  *
  * twin_open_begin checks the header, 432 bytes at most. A step checks the given number of bytes, or
  * a little more, as it ends after a row of weights: at most 8 bytes for each feature, or 4 for each
- * neuron of a layer. Each byte is read twice. */
+ * neuron of a layer. What an input map and a target curve hold besides the map's table is
+ * checked in one step. Each byte is read twice. */
 #define twin_open_begin TWIN_CONFIGURED(twin_open_begin)
 twin_status twin_open_begin(twin_opening *opening, twin_model *model, twin_pack pack,
                             uint32_t size);
@@ -307,7 +316,8 @@ twin_status twin_predict_raw(const twin_model *model, void *scratch, uint32_t si
  * returns how many are left; TWIN_ALL finishes the run. At any time twin_read returns mean and
  * spread of those evaluated so far: its status is TWIN_MORE until all are done, TWIN_ERROR_EARLY if
  * there are none yet, and for a refused run that of twin_begin. A step that reaches the next twin
- * also pays for the query's contribution to its first layer. With neighbors, the first steps of a
+ * also pays for the query's contribution to its first layer, and the first one for the input map of
+ * the pack, if there is one. With neighbors, the first steps of a
  * twin search for them, 16 anchors for each that they would evaluate. */
 #define TWIN_ALL       UINT16_MAX
 #define twin_begin_raw TWIN_CONFIGURED(twin_begin_raw)
@@ -333,6 +343,23 @@ twin_status twin_read(const twin_run *run, twin_prediction *out);
 
 /* A member's estimate, or a raw mean, in the units of the target. */
 float twin_target(const twin_model *model, int32_t estimate);
+#endif
+
+/* An estimate, a raw mean or a raw end of an interval on the target curve of the pack, which
+ * `gain` and `offset` of the target bring to its units; and back. Without such a curve, or if the
+ * model is not open, the number itself. */
+#if TWIN_TARGET_CURVE
+int32_t twin_target_raw(const twin_model *model, int32_t estimate);
+int32_t twin_estimate_raw(const twin_model *model, int32_t target);
+#else
+static inline int32_t twin_target_raw(const twin_model *model, int32_t estimate) {
+    (void)model;
+    return estimate;
+}
+static inline int32_t twin_estimate_raw(const twin_model *model, int32_t target) {
+    (void)model;
+    return target;
+}
 #endif
 
 /* One line of text for a status; "" if TWIN_TEXT is 0. */

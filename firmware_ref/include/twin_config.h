@@ -51,6 +51,18 @@
 #define TWIN_INT16 1
 #endif
 
+/* 1: packs with an input map: curves of the features in front of the networks.
+ * 0: they are refused as unsupported. */
+#ifndef TWIN_MAP
+#define TWIN_MAP 1
+#endif
+
+/* 1: packs with a target curve, which brings estimates to the units of the target.
+ * 0: they are refused as unsupported. */
+#ifndef TWIN_TARGET_CURVE
+#define TWIN_TARGET_CURVE 1
+#endif
+
 /* 1: twin_text returns a line for each status. 0: it returns "", and no text is linked. On AVR the
  * text would be in RAM. */
 #ifndef TWIN_TEXT

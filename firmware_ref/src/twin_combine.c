@@ -22,12 +22,14 @@ TWIN_SHARED uint32_t twini_root(uint64_t a) {
     return root;
 }
 
-#if TWIN_INTERVALS
-TWIN_SHARED uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift) {
+#if TWIN_INTERVALS || TWIN_TARGET_CURVE
+TWIN_INTERNAL TWIN_NOT_INLINE uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift) {
     uint64_t product = ((uint64_t)a * b) >> shift;
     return product >> 31 ? (uint32_t)INT32_MAX : (uint32_t)product;
 }
+#endif
 
+#if TWIN_INTERVALS
 /* The scale, once the spread is known. */
 static uint32_t twini_scale(const twin_run *run, uint32_t root) {
     twin_flash weight = run->model->intervals;

@@ -105,17 +105,30 @@ float twin_target(const twin_model *model, int32_t estimate) {
     float product;
     if (!model->kernel)
         return twini_nan();
+    estimate = twin_target_raw(model, estimate);
     product = twini_rounded(twini_alone((float)estimate) * twini_f32(scaling + 4));
     return twini_alone(product + twini_f32(scaling));
 }
 
-TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
-    float all = twini_alone(twini_alone((float)distance) *
-                            twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+TWIN_SHARED float twini_in_units(const twin_model *model, int32_t mean, uint32_t distance,
+                                 uint16_t parts) {
+    float all;
+#if TWIN_TARGET_CURVE
+    if (model->target_curve) { /* half of what the curve makes of both sides of the mean */
+        distance /= parts;
+        parts = 2;
+        distance = (uint32_t)twin_target_raw(model, twini_above(mean, distance)) -
+                   (uint32_t)twin_target_raw(model, twini_below(mean, distance));
+    }
+#else
+    (void)mean;
+#endif
+    all = twini_alone(twini_alone((float)distance) *
+                      twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
     return twini_alone(all / twini_alone((float)parts));
 }
 
-#if TWIN_STORE && TWIN_INTERVALS
+#if TWIN_INTERVALS && (TWIN_STORE || TWIN_TARGET_CURVE)
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
     twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
     float t = twini_alone(value - twini_f32(scaling)), rest;
@@ -125,7 +138,7 @@ TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
         return INT32_MIN;
     whole = (int32_t)t;
     rest = twini_alone(t - twini_alone((float)whole)); /* exact */
-    return whole + (rest >= 0.5f) - (rest <= -0.5f);
+    return twin_estimate_raw(model, whole + (rest >= 0.5f) - (rest <= -0.5f));
 }
 #endif
 
@@ -135,14 +148,14 @@ TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_pre
     out->spread = out->mean;
     if (run->count) {
         out->mean = twin_target(model, raw->mean);
-        out->spread = twini_in_units(model, raw->root, raw->count);
+        out->spread = twini_in_units(model, raw->mean, raw->root, raw->count);
     }
 #if TWIN_INTERVALS
     out->scale = twini_nan();
     out->low = out->scale;
     out->high = out->scale;
     if (raw->intervals) {
-        out->scale = twini_in_units(model, raw->scale, 16);
+        out->scale = twini_in_units(model, raw->mean, raw->scale, 16);
         out->low = twin_target(model, raw->low);
         out->high = twin_target(model, raw->high);
     }

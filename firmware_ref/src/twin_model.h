@@ -45,8 +45,44 @@ static inline unsigned twini_row(const twin_model *model, unsigned n) {
 
 /* Inputs of hidden layer `depth`; for the first, those of each kernel. */
 static inline unsigned twini_inputs(const twin_model *model, unsigned depth) {
+#if TWIN_MAP
+    return depth ? model->hidden[depth - 1] : model->inputs;
+#else
     return depth ? model->hidden[depth - 1] : model->features;
+#endif
 }
+
+#if TWIN_MAP
+/* Where a feature of the query lies on its curve: in front of this row of the map's table, at this
+ * part of the way from the row before, in units of 1/16384. */
+typedef struct twini_place {
+    twin_flash row;
+    uint16_t part;
+} twini_place;
+
+/* In the section of a map: the number of rows, and bins of each feature. */
+#define TWIN_MAP_ROWS 2
+#define TWIN_MAP_BINS 4
+
+/* Knots of all curves, after the bins and the shift of each output; and the table after them. */
+static inline twin_flash twini_knots(const twin_model *model) {
+    return model->map + ((TWIN_MAP_BINS + 3u + model->features + model->inputs) & ~3u);
+}
+static inline twin_flash twini_table(twin_flash knots, uint32_t rows) {
+    return knots + (twini_size)twini_align(2 * rows, 4);
+}
+
+/* Let the query be what the twins take. Needs a twini_place for each feature at run->partial. */
+TWIN_INTERNAL void twini_map(twin_run *run);
+#endif
+
+#if TWIN_TARGET_CURVE
+/* In the section of a target curve: the estimate at the first of its values, by how many bits an
+ * estimate is shifted for the number of its bin, bins, and values. */
+#define TWIN_CURVE_SHIFT 4
+#define TWIN_CURVE_BINS  6
+#define TWIN_CURVE_HEAD  8
+#endif
 
 /* Number of the anchor that predicts at this position of the twin. */
 static inline unsigned twini_number(const twin_run *run, unsigned position) {
@@ -120,17 +156,9 @@ TWIN_INTERNAL void twini_combine(const twin_run *run, twin_raw *out);
 #define TWIN_SHARED static
 #endif
 
-#if TWIN_INTERVALS
-/* The largest s with s * s <= a; and a / n, rounded down, for a below 2^48, n up to 2^16, and
- * quotients of 32 bits. */
-TWIN_SHARED uint32_t twini_root(uint64_t a);
-TWIN_SHARED uint32_t twini_divide(uint64_t a, uint32_t n);
-
-/* A total of an output, or of the second one, in its units. */
-TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total);
-
+#if TWIN_INTERVALS || TWIN_TARGET_CURVE
 /* a * b >> shift, but at most 2^31 - 1. */
-TWIN_SHARED uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
+TWIN_INTERNAL uint32_t twini_product(uint32_t a, uint32_t b, uint8_t shift);
 
 /* a + b and a - b, within 32 bits. */
 static inline int32_t twini_above(int32_t a, uint32_t b) {
@@ -141,6 +169,16 @@ static inline int32_t twini_below(int32_t a, uint32_t b) {
     int32_t difference = (int32_t)((uint32_t)a - b);
     return difference > a ? INT32_MIN : difference;
 }
+#endif
+
+#if TWIN_INTERVALS
+/* The largest s with s * s <= a; and a / n, rounded down, for a below 2^48, n up to 2^16, and
+ * quotients of 32 bits. */
+TWIN_SHARED uint32_t twini_root(uint64_t a);
+TWIN_SHARED uint32_t twini_divide(uint64_t a, uint32_t n);
+
+/* A total of an output, or of the second one, in its units. */
+TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total);
 
 /* Ends of the interval, once mean and scale are known: half its width is the product of quantile
  * and scale, shifted by this. */
@@ -155,8 +193,9 @@ static inline void twini_bound(const twin_model *model, twin_raw *out) {
 /* A measured value in the units of an estimate; INT32_MIN if it is NaN or far too large. */
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
 
-/* A distance, over a number of parts, in the units of the target. */
-TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
+/* A distance from an estimate, over a number of parts, in the units of the target. */
+TWIN_SHARED float twini_in_units(const twin_model *model, int32_t mean, uint32_t distance,
+                                 uint16_t parts);
 
 /* What a run predicts, in the units of the target. */
 TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);

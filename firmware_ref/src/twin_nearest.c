@@ -11,7 +11,7 @@ enum { NUMBER_BITS = 12 };
 static uint64_t twini_distance(const twin_model *model, const int16_t *query, twin_flash anchor) {
     uint64_t sum = 0;
     unsigned i;
-    for (i = 0; i < model->features; i++) {
+    for (i = 0; i < twini_inputs(model, 0); i++) {
         int32_t step = (int32_t)query[i] - twini_i16(anchor);
         uint32_t size = step < 0 ? 0 - (uint32_t)step : (uint32_t)step;
         sum += size * size; /* below 2^32 */

@@ -1,18 +1,15 @@
 /* Opening a pack: the faults of FORMAT.md, section 10, in that order. */
 
+#include "twin_faults.h"
 #include "twin_model.h"
 
-#if TWIN_QUICK_OPEN && defined(__GNUC__) && defined(__ARM_FEATURE_SIMD32)
-#include <arm_acle.h>
-#define TWIN_USADA8 1
-#else
-#define TWIN_USADA8 0
-#endif
-
 enum { MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
-enum { MOST_SHIFT = 30, LEAST_FRACTION = 5, MOST_FRACTION = 15, CURVE_LENGTH = 193 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES };
-enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
+enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, KINDS };
+#define ADDED (1u << MAP | 1u << TARGET_CURVE) /* in version 3; a pack may have them */
+#define REQUIRED                                                                                   \
+    (1u << SCALING | 1u << TWINS | 1u << CURVE | 1u << ANCHORS | 1u << INTERVALS | ADDED)
+enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15, MOST_BINS = 4096 };
 
 /* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
 static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
@@ -50,25 +47,6 @@ static uint32_t twini_body_crc(uint32_t crc, twin_flash at, twini_size size) {
 #else
     return twini_crc(crc, at, size, size);
 #endif
-}
-
-/* Faults of a twin are collected, as padding takes precedence over values, and those over possible
- * overflows, wherever they are; likewise for all anchors. */
-enum { OVERFLOW = 1, VALUE = 2, PADDING = 4, UNFINISHED = 8 };
-
-static twin_status twini_verdict(unsigned faults) {
-    int status = faults ? TWIN_ERROR_OVERFLOW : TWIN_OK;
-    while (faults >>= 1)
-        status++;
-    return (twin_status)status;
-}
-
-/* PADDING if a byte from `at` up to `end` is not zero. */
-static unsigned twini_padding_faults(twin_flash at, twin_flash end) {
-    uint8_t all = 0;
-    for (; at != end; at++)
-        all |= twini_u8(at);
-    return all ? PADDING : 0;
 }
 
 /* Faults 1 to 7; `behind` becomes the length of header and table. */
@@ -127,8 +105,8 @@ TWIN_NOT_INLINE static twin_status twini_read_header(twin_model *model, twin_fla
     bad = model->features - 1u >= MOST_WIDTH || model->layers - 1u >= 3 || model->silu > 1 ||
           kernel > 1 || model->twin_count - 1u >= 256 || model->anchor_count < model->twin_count ||
           model->anchor_count > MOST_ANCHORS || model->neighbors > MOST_ANCHORS ||
-          (flags & 1) > model->neighbors || flags >> 1 >= twini_u8(at + 4) || twini_u32(at + 40) ||
-          twini_u32(at + 44); /* the second flag is new in version 2 */
+          (flags & 1) > model->neighbors || flags >> 1 > twini_u8(at + 4) / 2u ||
+          twini_u32(at + 40) || twini_u32(at + 44); /* the second flag is new in version 2 */
     for (depth = 0; depth < 3; depth++) {
         unsigned width = twini_u16(at + 24 + 2 * depth);
         model->hidden[depth] = (uint16_t)width;
@@ -146,8 +124,8 @@ TWIN_NOT_INLINE static twin_status twini_read_header(twin_model *model, twin_fla
 static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash at,
                              uint32_t length) {
     uint32_t features = model->features, anchors = model->anchor_count;
-#if TWIN_INTERVALS
-    uint32_t levels;
+#if TWIN_INTERVALS || TWIN_MAP || TWIN_TARGET_CURVE
+    uint32_t rows;
 #endif
     switch (kind) {
     case SCALING:
@@ -163,11 +141,24 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
         return 4 * anchors;
 #if TWIN_INTERVALS
     case INTERVALS: /* no other build has a pack that may have them */
-        levels = length < INTERVALS_HEAD ? 0 : twini_u32(at + 28);
-        return levels - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * levels : ~length;
+        rows = length < INTERVALS_HEAD ? 0 : twini_u32(at + 28);
+        return rows - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * rows : ~length;
 #endif
     case RANGES:
         return 6 * features;
+#if TWIN_MAP
+    case MAP:
+        if (length < TWIN_MAP_BINS || model->inputs - features > MOST_WIDTH - features)
+            return ~length;
+        rows = twini_u16(model->map + TWIN_MAP_ROWS);
+        return (uint32_t)(twini_table(twini_knots(model), rows) - model->map) +
+               rows * model->inputs;
+#endif
+#if TWIN_TARGET_CURVE
+    case TARGET_CURVE:
+        rows = length < TWIN_CURVE_HEAD ? 0 : twini_u16(at + TWIN_CURVE_BINS);
+        return rows - 1 < MOST_BINS ? TWIN_CURVE_HEAD + 4 + 4 * rows : ~length;
+#endif
     case TWIN_SCHEMA:
         return 4;
     default:
@@ -176,27 +167,52 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
     }
 }
 
+#if TWIN_MAP
+/* Find the map before the other sections are checked: how long they are depends on it. */
+static void twini_find_map(twin_model *model, twin_flash pack, uint32_t size) {
+    unsigned left = twini_u16(pack + 6);
+    twin_flash entry = pack + TWIN_TABLE;
+    model->map = 0;
+    model->inputs = model->features;
+    for (; left; left--) {
+        uint32_t offset = twini_u32(entry + 4);
+        if (twini_u16(entry) == MAP && twini_u8(pack + 4) > 2 && offset < size && !(offset & 15)) {
+            model->map = pack + offset;
+            model->inputs = twini_u16(model->map);
+        }
+        entry += TWIN_ENTRY;
+    }
+}
+#endif
+
 /* Faults 10 and 11. */
 static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint32_t size) {
-    twin_flash entry, at[RANGES], table = pack + TWIN_TABLE;
+    twin_flash entry, at[KINDS], table = pack + TWIN_TABLE;
     twin_flash stop = table + TWIN_ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
     unsigned faults = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
+    unsigned newest = twini_u8(pack + 4) > 2 ? TARGET_CURVE : TWIN_SCHEMA;
 #if TWIN_INTERVALS
     model->domain = 0;
     model->intervals = 0;
+#endif
+#if TWIN_TARGET_CURVE
+    model->target_curve = 0;
 #endif
     if (twini_is_silu(model))
         needed |= 1 << CURVE;
     if (twini_is_scaled(model))
         needed |= 1 << INTERVALS;
     for (entry = table; entry != stop; entry += TWIN_ENTRY) {
-        unsigned kind = twini_u16(entry), required = kind - 1 < ANCHORS || kind == INTERVALS;
+        unsigned kind = twini_u16(entry), known = kind <= newest ? kind : 0;
+        unsigned required = REQUIRED >> known & 1;
         uint32_t offset = twini_u32(entry + 4), length = twini_u32(entry + 8);
         twin_flash other;
+        if ((!TWIN_MAP && known == MAP) || (!TWIN_TARGET_CURVE && known == TARGET_CURVE))
+            return TWIN_ERROR_UNSUPPORTED;
         if (offset != twini_align(end, 16) || length > size - offset ||
             twini_u16(entry + 2) != required ||
-            length != twini_length(model, kind, pack + offset, length))
+            length != twini_length(model, known, pack + offset, length))
             return TWIN_ERROR_SECTION;
         for (other = table; other != entry; other += TWIN_ENTRY)
             if (twini_u16(other) == kind)
@@ -205,8 +221,8 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
         end = offset + length;
         /*@ split end; */
         if (required) {
-            found |= 1u << kind;
-            at[kind] = pack + offset;
+            found |= 1u << known;
+            at[known] = pack + offset;
         }
 #if TWIN_INTERVALS
         if (kind == INTERVALS)
@@ -214,8 +230,12 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
         if (kind == RANGES)
             model->domain = pack + offset;
 #endif
+#if TWIN_TARGET_CURVE
+        if (known == TARGET_CURVE)
+            model->target_curve = pack + offset;
+#endif
     }
-    if (found != needed || twini_align(end, 16) != size)
+    if ((found & ~ADDED) != needed || twini_align(end, 16) != size)
         return TWIN_ERROR_SECTION;
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
@@ -225,169 +245,6 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
     faults |= twini_padding_faults(pack + end, pack + size);
     return faults ? TWIN_ERROR_PADDING : TWIN_OK;
-}
-
-static uint32_t twini_magnitude(int32_t a) {
-    return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
-}
-
-/* Sum of the magnitudes of the i8, or i16 if `wide`, from `at` up to `end`, `step` bytes apart.
- * Those of i8 are whole words. */
-static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned step) {
-    uint32_t sum = 0;
-#if TWIN_QUICK_OPEN
-    for (; !wide && at != end; at += 4) {
-        uint32_t four = twini_u32(at);
-#if TWIN_USADA8
-        sum = __usada8(four ^ 0x80808080u, 0x80808080u, sum);
-#else
-        uint32_t negative = four >> 7 & 0x01010101u;
-        four = (four ^ ((negative << 8) - negative)) + negative; /* 128 at most, so none carries */
-        four = (four & 0x00FF00FFu) + (four >> 8 & 0x00FF00FFu);
-        sum += (four & 65535u) + (four >> 16);
-#endif
-    }
-#endif
-    while (at != end) {
-        sum += twini_magnitude(wide ? twini_i16(at) : twini_i8(at));
-        at += step;
-    }
-    return sum;
-}
-
-/* By the bits, as a device may have no float: offsets finite, gains finite and positive. */
-static unsigned twini_scaling_faults(const twin_model *model) {
-    twin_flash at = model->scaling;
-    unsigned i, faults = 0;
-    for (i = 0; i <= model->features; i++) {
-        uint32_t offset = twini_u32(at) & 0x7FFFFFFFu, gain = twini_u32(at + 4);
-        if (offset >= 0x7F800000u || gain - 1 >= 0x7F800000u - 1)
-            faults = VALUE;
-        at += 8;
-    }
-    return faults;
-}
-
-static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
-    unsigned i;
-#if TWIN_INTERVALS
-    uint32_t most_second = 0, multipliers = 0xFFFF8000u;
-#endif
-    for (i = 0; i < 3; i++) {
-        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
-        if (i < model->layers
-                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
-                : shift | fraction)
-            return VALUE;
-    }
-    /* Without a second output the shift is followed by a zero, the multiplier by six. */
-#if TWIN_INTERVALS
-    if (twini_is_scaled(model)) {
-        most_second = MOST_SHIFT;
-        multipliers = 0x80008000u;
-    } else if (twini_u32(head + TWIN_HEAD_BIAS)) {
-        return VALUE;
-    }
-    return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
-                   twini_u8(head + TWIN_HEAD_SHIFT + 1) > most_second ||
-                   (twini_u32(head + TWIN_HEAD_MULTIPLIER) & multipliers)
-               ? VALUE
-               : 0;
-#else
-    return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
-                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 ||
-                   twini_u32(head + TWIN_HEAD_BIAS)
-               ? VALUE
-               : 0;
-#endif
-}
-
-/* Whether 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
-static unsigned twini_overflows(uint32_t sum, uint32_t bias) {
-    return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
-}
-
-/* Faults of one output of a layer with one kernel, or two. */
-static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned kernels) {
-    uint32_t bias = twini_magnitude(twini_i32(layer->bias + 4 * o)), sum = 0;
-    twini_size used = (twini_size)layer->inputs << layer->wide;
-    twin_flash row = layer->weights;
-    unsigned faults = 0;
-    do {
-        twin_flash end;
-        row += (twini_size)o * layer->row;
-        end = row + layer->row;
-        sum += twini_sum(row, end, layer->wide, 1u + layer->wide);
-        faults |= twini_padding_faults(row + used, end);
-        row = layer->mirror;
-    } while (--kernels);
-    if (twini_u16(layer->multiplier + 2 * o) & 0x8000u)
-        faults |= VALUE;
-    if (twini_overflows(sum, bias))
-        faults |= OVERFLOW;
-    return faults;
-}
-
-/* The weights of the outputs, and what follows them in the record at `head`. */
-static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
-    unsigned step = 2, faults = 0;
-    twin_flash end = at + 2 * model->hidden[model->layers - 1];
-#if TWIN_INTERVALS
-    if (twini_is_scaled(model)) {
-        uint32_t bias = twini_magnitude(twini_i32(at));
-        step = 4;
-        end += 4 + 2 * model->hidden[model->layers - 1];
-        at += 4;
-        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias))
-            faults = OVERFLOW;
-    }
-#endif
-#if TWIN_INTERVALS
-    if (twini_overflows(2 * twini_sum(at, end, 1, step),
-                        twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS))))
-        faults = OVERFLOW;
-#else
-    if (twini_sum(at, end, 1, step) > 32769) /* there is no bias */
-        faults = OVERFLOW;
-#endif
-    return faults | twini_padding_faults(end, head + (twini_size)model->twin_size);
-}
-
-static unsigned twini_curve_faults(const twin_model *model) {
-    unsigned i;
-    for (i = 0; twini_is_silu(model) && i < CURVE_LENGTH; i++)
-        if (twini_u16(model->curve + 2 * i) > 16383)
-            return VALUE;
-    return 0;
-}
-
-/* Faults in the anchor counts of the twins. */
-static unsigned twini_count_faults(const twin_model *model) {
-    twin_flash at = model->counts;
-    uint32_t total = 0;
-    unsigned i, faults = 0;
-    for (i = 0; i < model->twin_count; i++) {
-        uint16_t owned = twini_u16(at);
-        if (!owned)
-            faults = VALUE;
-        total += owned;
-        at += 2;
-    }
-    if (total != model->anchor_count)
-        faults = VALUE;
-    return faults | twini_padding_faults(at, model->anchors);
-}
-
-static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
-    twin_flash at = model->anchors + (twini_size)number * model->anchor_size;
-    twin_flash end = at + model->anchor_size;
-    unsigned i, faults = 0;
-    for (i = 0; i < model->features; i++, at += 2)
-        if (twini_u16(at) == 0x8000u)
-            faults = VALUE;
-    if (twini_magnitude(twini_i32(model->targets + 4 * (twini_size)number)) >> 30)
-        faults = VALUE;
-    return faults | twini_padding_faults(at, end);
 }
 
 #if TWIN_INTERVALS
@@ -437,16 +294,27 @@ void twin_set_neighbors(twin_model *model, uint16_t neighbors) {
 }
 #endif
 
-/* Faults 9 to 12. */
+/* Faults 9 to 12, and those of map and target curve. */
 static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t size) {
     twin_status status = twini_read_header(model, pack);
     if (status)
         return status;
+#if TWIN_MAP
+    twini_find_map(model, pack, size);
+#endif
     model->twin_size = twini_record_size(model);
-    model->anchor_size = (uint16_t)(2 * twini_align(model->features, 4));
+    model->anchor_size = (uint16_t)(2 * twini_align(twini_inputs(model, 0), 4));
     status = twini_read_sections(model, pack, size);
     if (!status && twini_scaling_faults(model))
         status = TWIN_ERROR_VALUE;
+#if TWIN_MAP
+    if (!status)
+        status = twini_verdict(twini_map_faults(model));
+#endif
+#if TWIN_TARGET_CURVE
+    if (!status)
+        status = twini_verdict(twini_target_faults(model));
+#endif
     return status;
 }
 

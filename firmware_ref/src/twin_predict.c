@@ -85,6 +85,11 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     run->work = (void *)at;
     at += kernel->work_bytes;
 #endif
+#if TWIN_MAP
+    width = (uintptr_t)run->partial + sizeof(twini_place) * model->features;
+    if (model->map && at < width) /* it needs room before the first layer does */
+        at = twini_round_up(width, kernel);
+#endif
     run->room = (void *)at;
     width = model->anchor_size / 2;
     at += twini_round_up(kernel->room_bytes * width, kernel);
@@ -133,7 +138,7 @@ TWIN_INTERNAL TWIN_NOT_INLINE twin_status twini_begin(twin_run *run, const twin_
     run->neighbors = model->neighbors;
     run->searched = 0;
 #endif
-    for (i = model->features; i % 4; i++)
+    for (i = model->features; TWIN_MAP ? i < model->anchor_size / 2u : i % 4; i++)
         run->query[i] = 0;
 #if TWIN_WITH_LINES
     if (twini_has_lines(model, run->kernel))
@@ -172,6 +177,10 @@ static void twini_next_twin(twin_run *run, twini_layer *layer) {
     run->searched = 0;
 #endif
     run->position = 0;
+#if TWIN_MAP
+    if (!run->twin && model->map)
+        twini_map(run);
+#endif
     run->twin++;
     if (TWIN_PARTIAL || run->kernel->query) {
         (void)twini_layer_at(layer, model, record, record + TWIN_HEAD, 0);

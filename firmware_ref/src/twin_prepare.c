@@ -82,7 +82,7 @@ static void *twini_reserve(twini_walk *walk, uintptr_t bytes) {
 }
 
 static uint16_t twini_widest(const twin_model *model) {
-    uint16_t widest = model->features;
+    uint16_t widest = (uint16_t)twini_inputs(model, 0);
     unsigned i;
     for (i = 0; i < model->layers; i++)
         if (model->hidden[i] > widest)
@@ -262,7 +262,8 @@ static void twini_fill_kernel(twini_prepared *all, const twin_model *model,
     all->twin_size = model->twin_size;
     all->share_at = twini_align(8 * twini_padded(model->hidden[0]), TWIN_ROOMY);
     all->features_at = all->share_at + twini_align(shares, TWIN_ROOMY);
-    all->work_at = all->features_at + twini_align(2 * TWIN_EIGHT * model->features, TWIN_ROOMY);
+    all->work_at =
+        all->features_at + twini_align(2 * TWIN_EIGHT * twini_inputs(model, 0), TWIN_ROOMY);
     kernel->pairs = TWIN_BLOCK / TWIN_EIGHT * TWIN_EIGHT;
     kernel->unit = 1;
     kernel->align = TWIN_ROOMY;
@@ -313,7 +314,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
         uint32_t eights = (owned + TWIN_EIGHT - 1) / TWIN_EIGHT;
         twin_flash record = model->twins + k * (twini_size)model->twin_size;
         twini_prepared_twin *twin = all ? &all->twin[k] : 0;
-        int16_t *first = (int16_t *)twini_reserve(walk, 4u * model->features * n);
+        int16_t *first = (int16_t *)twini_reserve(walk, 4u * twini_inputs(model, 0) * n);
         int32_t *shares = 0;
         if (twini_is_silu(model))
             twini_walk_tables(walk, model, form, record, &tables);
@@ -329,7 +330,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
             twin->shares = shares;
             twin->anchors = model->anchors + (size_t)before * model->anchor_size;
             twin->anchor_size = model->anchor_size;
-            twin->features = model->features;
+            twin->features = (uint16_t)twini_inputs(model, 0);
             twin->widest = twini_widest(model);
             twin->layers = model->layers;
             twin->silu = (uint8_t)twini_is_silu(model);

@@ -52,8 +52,8 @@ typedef struct twini_prepared_twin {
     int32_t *shares;      /* of its anchors, eight by eight; NULL if computed each time */
     twin_flash anchors;   /* in the pack */
     uint16_t anchor_size;
-    uint16_t features;
-    uint16_t widest; /* layer, or number of features */
+    uint16_t features; /* numbers of a point that the twin takes */
+    uint16_t widest;   /* layer, or number of features */
     uint8_t layers;
     uint8_t silu;
     uint8_t scaled;

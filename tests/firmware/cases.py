@@ -6,7 +6,8 @@ from twinedge.pack.layout import NO_FILL
 
 EXTREMES = [0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-38, 1e300, 0.5, -1.5]
 
-# Name: parameters of the pack; see random_packs.py.
+# Name: parameters of the pack; see random_packs.py. "mapped" and "curved" ones have an input map and
+# a target curve.
 SHAPES = {
     "relu-128-128-of-32": ((8, (128, 128), "relu", np.int8), [32], 0, "normal"),
     "silu-64-64-four-twins-of-8": ((8, (64, 64), "silu", np.int8), [8, 8, 8, 8], 0, "normal"),
@@ -31,6 +32,13 @@ SHAPES = {
     "wide-first-layer": ((16, (200,), "silu", np.int8), [3], 0, "normal"),
     "some-of-everything": ((2, (3, 5), "silu", np.int8), [2, 1], 2, "normal"),
     "long-rows": ((2, (301, 3), "relu", np.int8), [3], 0, "normal"),
+    "mapped-relu": ((8, (48, 48), "relu", np.int8), [8, 8], 0, "normal"),
+    "mapped-silu-curved": ((5, (24, 16), "silu", np.int8), [6, 3], 0, "normal"),
+    "mapped-int16-neighbors": ((7, (12, 5), "relu", np.int16), [20, 6], 4, "normal"),
+    "mapped-int16-neighbors-curved": ((3, (9,), "silu", np.int16), [17], 3, "any"),
+    "mapped-one-feature": ((1, (1,), "relu", np.int8), [1], 0, "normal"),
+    "mapped-narrow-first-layer-curved": ((64, (2, 3), "relu", np.int8), [3], 0, "normal"),
+    "curved": ((4, (10, 6, 3), "relu", np.int8), [9], 0, "normal"),
 }
 
 
@@ -41,7 +49,8 @@ def draw(packs, name, scaled=False):
     """Return the pack of this name, with or without intervals."""
     rng = np.random.default_rng([11, list(SHAPES).index(name)])
     *shape, weights = SHAPES[name]
-    return make(packs, rng, shape, weights=weights, scaled=scaled)
+    bent = {"mapped": "mapped" in name, "curved": "curved" in name}
+    return make(packs, rng, shape, weights=weights, scaled=scaled, **bent)
 
 
 def make(packs, rng, shape, **more):
@@ -59,8 +68,9 @@ def queries(pack, count, seed=0):
         + rng.choice([0, 0.5, 0.49], count)[:, None]
     )
     near = rng.integers(len(pack.anchors), size=count // 4)
-    q[: len(near)] = pack.anchors[near] + rng.integers(-300, 301, (len(near), pack.features))
-    q[0] = pack.anchors[0]
+    points = pack.anchors[:, : pack.features]  # with a map, what it makes of points like these
+    q[: len(near)] = points[near] + rng.integers(-300, 301, (len(near), pack.features))
+    q[0] = points[0]
     x = q / pack.x_gain.astype(np.float64) + pack.x_offset
     wild = rng.random(x.shape) < 0.1
     x = np.where(wild, rng.choice(EXTREMES, x.shape), x)

@@ -118,7 +118,9 @@ class Model(ctypes.Structure):
         *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags")),
         *((name, ctypes.c_void_p) for name in ("intervals", "domain")),
         ("quantile", ctypes.c_uint32),
-        ("prepared", ctypes.c_void_p),  # where TWIN_HOST is 1
+        ("map", ctypes.c_void_p),
+        ("inputs", ctypes.c_uint16),
+        ("target_curve", ctypes.c_void_p),
     )
 
 
@@ -198,6 +200,8 @@ def load(path, *more):
         "twin_prepared_size": (size, model),
         "twin_prepare": (ctypes.c_int, model, pointer, size),
         "twin_target": (ctypes.c_float, model, ctypes.c_int32),
+        "twin_target_raw": (ctypes.c_int32, model, ctypes.c_int32),
+        "twin_estimate_raw": (ctypes.c_int32, model, ctypes.c_int32),
         "twin_text": (ctypes.c_char_p, ctypes.c_int),
     }
     for table in (signatures, *more):

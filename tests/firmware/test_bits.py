@@ -53,7 +53,8 @@ def test_all_kinds_of_packs(open_pack, packs, cases, name):
 def test_random_packs(open_pack, packs, cases, seed):
     rng = np.random.default_rng([12, seed])
     for number in range(40):
-        pack = packs.random_pack(rng, scaled=bool(number % 2))
+        kind = {"scaled": number % 2, "mapped": number // 2 % 2, "curved": number // 4 % 2}
+        pack = packs.random_pack(rng, **kind)
         assert_same_bits(open_pack(write_pack(pack)), pack, cases.queries(pack, 20, number))
 
 

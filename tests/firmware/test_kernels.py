@@ -304,10 +304,11 @@ def test_what_would_take_much_memory_is_not_prepared(native, open_with, draw, ca
     np.testing.assert_array_equal(opened.predict(x)[2], reference.evaluate(pack, x).estimates)
 
 
+@pytest.mark.parametrize("mapped", [False, True], ids=["plain", "mapped"])
 @pytest.mark.parametrize("kernel", HERE)
-def test_neighbors_and_steps_of_a_prepared_model(open_with, draw, cases, kernel):
+def test_neighbors_and_steps_of_a_prepared_model(open_with, draw, cases, kernel, mapped):
     rng = np.random.default_rng(41)
-    pack = draw(rng, features=4, hidden=(30, 12), dtype=np.int8, counts=[37, 5])
+    pack = draw(rng, features=4, hidden=(30, 12), dtype=np.int8, counts=[37, 5], mapped=mapped)
     q = reference.quantise(pack, cases.queries(pack, 12))
     opened = open_with(pack, kernel)
     assert opened.prepare()
@@ -328,21 +329,23 @@ def test_neighbors_and_steps_of_a_prepared_model(open_with, draw, cases, kernel)
 
 def test_another_kernel_undoes_what_was_prepared(native, library, packs):
     opened = native.Native(library, write_pack(packs.random_pack(np.random.default_rng(42))))
+    before = opened.model.kernel
     assert opened.prepare()
+    assert opened.model.kernel != before
     scratch = opened.size
     opened.set_kernel(opened.kernels()[0])
-    assert opened.model.prepared is None
+    assert opened.model.kernel == before
     assert opened.size != scratch
 
 
 def test_what_cannot_be_prepared(native, library, packs):
     opened = native.Native(library, write_pack(packs.random_pack(np.random.default_rng(43))))
-    size = library.twin_prepared_size(opened.model)
+    size, kernel = library.twin_prepared_size(opened.model), opened.model.kernel
     memory = np.zeros(size, np.uint8)
     for room, given in ((memory, size - 1), (None, size)):
         status = library.twin_prepare(opened.model, native.address(room), given)
         assert native.name_of(status) == "scratch"
-        assert opened.model.prepared is None
+        assert opened.model.kernel == kernel
     opened.set_kernel("portable")
     assert opened.prepare() == 0
     closed = native.Model()
@@ -362,7 +365,8 @@ def test_random_packs(open_with, packs, cases, kernel, seed):
     rng = np.random.default_rng([31, seed])
     for number in range(25):
         dtype = types_of(kernel)[rng.integers(len(types_of(kernel)))]
-        pack = packs.random_pack(rng, dtype=dtype, scaled=bool(number % 2))
+        kind = {"scaled": number % 2, "mapped": number // 2 % 2, "curved": number // 4 % 2}
+        pack = packs.random_pack(rng, dtype=dtype, **kind)
         assert_same_bits(open_with(pack, kernel), pack, cases.queries(pack, 20, number))
 
 

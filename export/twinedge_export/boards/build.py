@@ -152,6 +152,8 @@ def flags_for(pack: Pack) -> tuple[str, ...]:
         "SILU": pack.activation != "silu",
         "INT16": pack.weight_bits == 8,
         "NEIGHBORS": not pack.neighbors,
+        "MAP": pack.map is None,
+        "TARGET_CURVE": pack.target_curve is None,
     }
     flags = [f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so]
     unusual = pack.intervals is not None or pack.domain is not None

@@ -1,0 +1,267 @@
+/* Faults in what the sections of a pack hold: FORMAT.md, section 10, from 12 on. Part of
+ * twin_open.c, which walks over them. */
+
+#ifndef TWIN_FAULTS_H
+#define TWIN_FAULTS_H
+
+#include "twin_model.h"
+
+#if TWIN_QUICK_OPEN && defined(__GNUC__) && defined(__ARM_FEATURE_SIMD32)
+#include <arm_acle.h>
+#define TWIN_USADA8 1
+#else
+#define TWIN_USADA8 0
+#endif
+
+enum {
+    MOST_MAP_SHIFT = 24,
+    MOST_SHIFT = 30,
+    LEAST_FRACTION = 5,
+    MOST_FRACTION = 15,
+    CURVE_LENGTH = 193
+};
+
+/* Faults of a twin are collected, as padding takes precedence over values, and those over possible
+ * overflows, wherever they are; likewise for all anchors. */
+enum { OVERFLOW = 1, VALUE = 2, PADDING = 4, UNFINISHED = 8 };
+
+static twin_status twini_verdict(unsigned faults) {
+    int status = faults ? TWIN_ERROR_OVERFLOW : TWIN_OK;
+    while (faults >>= 1)
+        status++;
+    return (twin_status)status;
+}
+
+/* PADDING if a byte from `at` up to `end` is not zero. */
+static unsigned twini_padding_faults(twin_flash at, twin_flash end) {
+    uint8_t all = 0;
+    for (; at != end; at++)
+        all |= twini_u8(at);
+    return all ? PADDING : 0;
+}
+
+static uint32_t twini_magnitude(int32_t a) {
+    return a < 0 ? 0 - (uint32_t)a : (uint32_t)a;
+}
+
+/* Sum of the magnitudes of the i8, or i16 if `wide`, from `at` up to `end`, `step` bytes apart.
+ * Those of i8 are whole words. */
+static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned step) {
+    uint32_t sum = 0;
+#if TWIN_QUICK_OPEN
+    for (; !wide && at != end; at += 4) {
+        uint32_t four = twini_u32(at);
+#if TWIN_USADA8
+        sum = __usada8(four ^ 0x80808080u, 0x80808080u, sum);
+#else
+        uint32_t negative = four >> 7 & 0x01010101u;
+        four = (four ^ ((negative << 8) - negative)) + negative; /* 128 at most, so none carries */
+        four = (four & 0x00FF00FFu) + (four >> 8 & 0x00FF00FFu);
+        sum += (four & 65535u) + (four >> 16);
+#endif
+    }
+#endif
+    while (at != end) {
+        sum += twini_magnitude(wide ? twini_i16(at) : twini_i8(at));
+        at += step;
+    }
+    return sum;
+}
+
+/* By the bits, as a device may have no float: offsets finite, gains finite and positive. */
+static unsigned twini_scaling_faults(const twin_model *model) {
+    twin_flash at = model->scaling;
+    unsigned i, faults = 0;
+    for (i = 0; i <= model->features; i++) {
+        uint32_t offset = twini_u32(at) & 0x7FFFFFFFu, gain = twini_u32(at + 4);
+        if (offset >= 0x7F800000u || gain - 1 >= 0x7F800000u - 1)
+            faults = VALUE;
+        at += 8;
+    }
+    return faults;
+}
+
+#if TWIN_MAP
+static unsigned twini_map_faults(const twin_model *model) {
+    twin_flash at = model->map + TWIN_MAP_BINS, shift = at + model->features, knot;
+    uint32_t rows;
+    unsigned i, faults;
+    if (!model->map)
+        return 0;
+    knot = twini_knots(model);
+    rows = twini_u16(model->map + TWIN_MAP_ROWS);
+    faults = twini_padding_faults(knot + 2 * rows, twini_table(knot, rows));
+    for (i = 0; i < model->inputs; i++)
+        if (twini_u8(shift++) - 1u >= MOST_MAP_SHIFT)
+            faults |= VALUE;
+    faults |= twini_padding_faults(shift, knot);
+    for (i = 0; i < model->features; i++) {
+        unsigned left = twini_u8(at++);
+        int32_t before = INT16_MIN;
+        for (left += left > 0; left; left--) {
+            int32_t next;
+            if (!rows--) /* what follows is no knot, if it is there at all */
+                return faults | VALUE;
+            next = twini_i16(knot);
+            if (next <= before)
+                faults |= VALUE;
+            before = next;
+            knot += 2;
+        }
+    }
+    return rows ? faults | VALUE : faults;
+}
+#endif
+
+#if TWIN_TARGET_CURVE
+static unsigned twini_target_faults(const twin_model *model) {
+    twin_flash at = model->target_curve;
+    unsigned left, faults;
+    int32_t before;
+    uint8_t shift;
+    if (!at)
+        return 0;
+    before = twini_i32(at);
+    shift = twini_u8(at + TWIN_CURVE_SHIFT);
+    left = twini_u16(at + TWIN_CURVE_BINS);
+    faults = twini_padding_faults(at + TWIN_CURVE_SHIFT + 1, at + TWIN_CURVE_BINS);
+    /* In bins, how far it may reach. */
+    if (twini_magnitude(before) >> 30 || shift > MOST_MAP_SHIFT ||
+        ((uint32_t)INT32_MAX - (uint32_t)before) >> shift < left)
+        faults |= VALUE;
+    before = INT32_MIN;
+    at += TWIN_CURVE_HEAD;
+    do {
+        int32_t next = twini_i32(at);
+        if (next <= before || twini_magnitude(next) >> 30)
+            faults |= VALUE;
+        before = next;
+        at += 4;
+    } while (left--);
+    return faults;
+}
+#endif
+
+static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
+    unsigned i;
+#if TWIN_INTERVALS
+    uint32_t most_second = 0, multipliers = 0xFFFF8000u;
+#endif
+    for (i = 0; i < 3; i++) {
+        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
+        if (i < model->layers
+                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
+                : shift | fraction)
+            return VALUE;
+    }
+    /* Without a second output the shift is followed by a zero, the multiplier by six. */
+#if TWIN_INTERVALS
+    if (twini_is_scaled(model)) {
+        most_second = MOST_SHIFT;
+        multipliers = 0x80008000u;
+    } else if (twini_u32(head + TWIN_HEAD_BIAS)) {
+        return VALUE;
+    }
+    return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
+                   twini_u8(head + TWIN_HEAD_SHIFT + 1) > most_second ||
+                   (twini_u32(head + TWIN_HEAD_MULTIPLIER) & multipliers)
+               ? VALUE
+               : 0;
+#else
+    return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
+                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 ||
+                   twini_u32(head + TWIN_HEAD_BIAS)
+               ? VALUE
+               : 0;
+#endif
+}
+
+/* Whether 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
+static unsigned twini_overflows(uint32_t sum, uint32_t bias) {
+    return sum > 65538 || (sum << 15) - sum + bias > 0x7FFFFFFFu;
+}
+
+/* Faults of one output of a layer with one kernel, or two. */
+static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned kernels) {
+    uint32_t bias = twini_magnitude(twini_i32(layer->bias + 4 * o)), sum = 0;
+    twini_size used = (twini_size)layer->inputs << layer->wide;
+    twin_flash row = layer->weights;
+    unsigned faults = 0;
+    do {
+        twin_flash end;
+        row += (twini_size)o * layer->row;
+        end = row + layer->row;
+        sum += twini_sum(row, end, layer->wide, 1u + layer->wide);
+        faults |= twini_padding_faults(row + used, end);
+        row = layer->mirror;
+    } while (--kernels);
+    if (twini_u16(layer->multiplier + 2 * o) & 0x8000u)
+        faults |= VALUE;
+    if (twini_overflows(sum, bias))
+        faults |= OVERFLOW;
+    return faults;
+}
+
+/* The weights of the outputs, and what follows them in the record at `head`. */
+static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
+    unsigned step = 2, faults = 0;
+    twin_flash end = at + 2 * model->hidden[model->layers - 1];
+#if TWIN_INTERVALS
+    if (twini_is_scaled(model)) {
+        uint32_t bias = twini_magnitude(twini_i32(at));
+        step = 4;
+        end += 4 + 2 * model->hidden[model->layers - 1];
+        at += 4;
+        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias))
+            faults = OVERFLOW;
+    }
+#endif
+#if TWIN_INTERVALS
+    if (twini_overflows(2 * twini_sum(at, end, 1, step),
+                        twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS))))
+        faults = OVERFLOW;
+#else
+    if (twini_sum(at, end, 1, step) > 32769) /* there is no bias */
+        faults = OVERFLOW;
+#endif
+    return faults | twini_padding_faults(end, head + (twini_size)model->twin_size);
+}
+
+static unsigned twini_curve_faults(const twin_model *model) {
+    unsigned i;
+    for (i = 0; twini_is_silu(model) && i < CURVE_LENGTH; i++)
+        if (twini_u16(model->curve + 2 * i) > 16383)
+            return VALUE;
+    return 0;
+}
+
+/* Faults in the anchor counts of the twins. */
+static unsigned twini_count_faults(const twin_model *model) {
+    twin_flash at = model->counts;
+    uint32_t total = 0;
+    unsigned i, faults = 0;
+    for (i = 0; i < model->twin_count; i++) {
+        uint16_t owned = twini_u16(at);
+        if (!owned)
+            faults = VALUE;
+        total += owned;
+        at += 2;
+    }
+    if (total != model->anchor_count)
+        faults = VALUE;
+    return faults | twini_padding_faults(at, model->anchors);
+}
+
+static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
+    twin_flash at = model->anchors + (twini_size)number * model->anchor_size;
+    twin_flash end = at + model->anchor_size;
+    unsigned i, faults = 0;
+    for (i = 0; i < twini_inputs(model, 0); i++, at += 2)
+        if (twini_u16(at) == 0x8000u)
+            faults = VALUE;
+    if (twini_magnitude(twini_i32(model->targets + 4 * (twini_size)number)) >> 30)
+        faults = VALUE;
+    return faults | twini_padding_faults(at, end);
+}
+
+#endif
