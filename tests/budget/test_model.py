@@ -408,13 +408,14 @@ def test_narrower_layers_make_room_for_a_map(features, twins, extra, knots):
     found = narrowed(features, twins, hidden, features + extra, rows)
     plain = Model.of(features, hidden, max(32, twins), twins=twins, intervals=True)
     mapped = replace(plain, map_outputs=features + extra, map_rows=rows, map_curves=features)
-    assert len(set(found)) == 1
     assert len(found) == len(hidden)
-    if found[0] > 16:
+    assert max(found) - min(found) <= 4
+    if max(found) > 16:
         assert twin_bytes(replace(mapped, hidden=found)) <= twin_bytes(plain)
-    if found != hidden:
-        wider = tuple(width + 4 for width in found)
-        assert twin_bytes(replace(mapped, hidden=wider)) > twin_bytes(plain)
+    if found != hidden:  # the last step was needed
+        wider = list(found)
+        wider[wider.index(min(wider))] += 4
+        assert twin_bytes(replace(mapped, hidden=tuple(wider))) > twin_bytes(plain)
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])

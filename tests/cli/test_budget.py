@@ -108,6 +108,63 @@ def test_the_table_for_a_person(cli, firmware):
     assert words(plain[-2]) == words("uno avr5 25192 32256 1379 2048 2000000 - 125-250 fits")
 
 
+def test_a_map_is_described_in_words(cli, firmware):
+    command = words("budget --features 8 --input-map 8 --target-curve log -b uno --firmware")
+    answer = cli(*command, firmware)
+    lines = answer.out.splitlines()
+    assert answer.code == 0
+    assert lines[1] == (
+        "An input map: curves of 8 features with 72 knots in all; twins take 16 numbers of a point"
+    )
+    assert lines[2] == (
+        "A target curve of 256 straight pieces brings predictions back to the target's units"
+    )
+    assert "The runtime was not run with an input map and a target curve on avr5." in lines
+    assert lines[-1].endswith("not measured")
+    # Layers that nobody names give way to the map, as in training.
+    mapped = cli(*command, firmware, "--json").json
+    plain = cli(*words("budget --features 8 --json")).json
+    assert mapped["sections"]["map"] == 4 + (8 + 16) + 2 * 72 + 72 * 16
+    assert mapped["sections"]["target_curve"] == 8 + 4 * 257
+    assert mapped["twin_bytes"] - 8 - 4 * 257 - 16 <= plain["twin_bytes"]
+    assert max(mapped["hidden"]) < max(plain["hidden"])
+    named = cli(*words("budget --features 8 --hidden 20,10 --input-map 3 --json")).json
+    assert (named["hidden"], named["map_rows"], named["map_curves"]) == ([20, 10], 32, 8)
+    assert named["target_bins"] == 0
+
+
+def test_a_map_that_makes_anchors_as_large_as_networks(cli):
+    found = cli(*words("budget --features 1 --hidden 1 --input-map 8 --weights float32 -b uno"))
+    never = "Twins are never smaller: an anchor takes as much as an ordinary network."
+    assert never in found.out.splitlines()
+    found = cli(*words("budget --features 1 --hidden 1 --input-map 8 -b uno"))
+    assert "Twins take fewer bytes from 21 members on." in found.out.splitlines()
+    found = cli(*words("budget --features 2000 --input-map 8 --board uno --json")).json
+    assert found["boards"][0]["why"] == "2008 outputs of a map: a pack has at most 1024"
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--input-map 0", "'--input-map': 0 is not in the range 1<=x<=255"),
+        ("--input-map 256", "'--input-map': 256 is not in the range"),
+        ("--target-curve ln", "'ln' is not one of 'log', 'log1p', 'sqrt'"),
+    ],
+)
+def test_a_map_that_no_pack_has_is_refused(cli, option, says):
+    answer = cli("budget", "--features", "8", *words(option))
+    assert answer.code == 2
+    assert says in answer.err
+
+
+def test_target_curves_are_those_of_training():
+    from twinedge.cli.budget import show
+    from twinedge.scoring.target_curve import CURVES
+
+    (option,) = [one for one in show.params if one.name == "target_curve"]
+    assert tuple(option.type.choices) == CURVES
+
+
 def test_without_measurements_the_table_has_no_verdicts(cli, tmp_path):
     path = tmp_path / "none.json"
     write_firmware({}, path)

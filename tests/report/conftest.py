@@ -13,20 +13,22 @@ HERE = Path(__file__).parent
 def firmware():
     """Measurements of made-up cores: Uno and ESP8266 are among them, the Pico 2 is not.
 
-    Some have all builds, some only those without neighbors, and one only int8 with intervals.
+    Some have all builds and curves, some only those without neighbors, and one only int8 with
+    intervals, and maps.
     """
     from twinedge.budget.measurements import read_runtime
 
-    core = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))["CORE"]
+    made_up = runpy.run_path(str(HERE.parent / "budget" / "conftest.py"))
+    core, parts = made_up["CORE"], made_up["PARTS"]
     scratch = {"block_bytes": 6, "room_bytes": 3, "lines": 1}
     near = [
         {**one, "neighbors": True, "references": [], "scratch": {**one["scratch"], **scratch}}
         for one in core["builds"]
     ]
-    both = {**core, "builds": core["builds"] + near}
+    both = {**core, "builds": core["builds"] + near, "parts": parts}
     few = [one for one in core["builds"] if one["intervals"] and one["weights"] == "int8"]
     cores = {"avr5": core, "cortex-m4": both, "aarch64": core, "xtensa-lx106": both}
-    cores["cortex-m0"] = {**core, "builds": few}
+    cores["cortex-m0"] = {**core, "builds": few, "parts": {"map": parts["map"]}}
     return {name: read_runtime(one) for name, one in cores.items()}
 
 

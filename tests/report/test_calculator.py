@@ -30,10 +30,14 @@ MOVE = """
   };
   const [width1, width2, width3] = [...setting.hidden, 0, 0];
   const numbers = { ...setting, members: setting.anchors, width1, width2, width3 };
-  for (const name of ["features", "members", "width1", "width2", "width3", "twins", "neighbors"])
+  numbers["map-bins"] = setting.bins || 0;
+  numbers["map-extra"] = setting.extra || 0;
+  for (const name of ["features", "members", "width1", "width2", "width3", "twins", "neighbors",
+                      "map-bins", "map-extra"])
     put(sliders ? document.querySelector(`[data-for=${name}]`) : at(name), numbers[name]);
   for (const name of ["weights", "activation", "board"]) put(at(name), setting[name]);
   put(at("with-intervals"), setting.intervals ? "with" : "without");
+  put(at("with-target-curve"), setting.target_bins ? "with" : "without");
   const { result } = at("panel").dataset;
   return {
     result: result === undefined ? null : JSON.parse(result),
@@ -48,6 +52,23 @@ MOVE = """
 """
 PAPER = {"features": 8, "hidden": [128, 128], "anchors": 32, "twins": 1, "neighbors": 0}
 PAPER |= {"activation": "relu", "weights": "int8", "intervals": True, "board": "uno"}
+CURVES = ("map_outputs", "map_rows", "map_curves", "target_bins")
+
+
+def random_curves(rng, features):
+    """Curves of half the models, some of them impossible; a map has at least ``features``."""
+    chosen = dict.fromkeys(CURVES, 0)
+    if rng.integers(2):
+        chosen["target_bins"] = int(
+            rng.choice([0, 1, 256, 4096, 4097], p=[0.4, 0.2, 0.2, 0.19, 0.01])
+        )
+    if rng.integers(2):
+        chosen["map_outputs"] = features + int(
+            rng.choice([-1, 0, 3, 8, 60], p=[0.02, *[0.245] * 4])
+        )
+        chosen["map_curves"] = curves = int(rng.integers(features + 1))
+        chosen["map_rows"] = curves * int(rng.choice([1, 2, 9, 256], p=[0.02, 0.3, 0.48, 0.2]))
+    return chosen
 
 
 def random_settings(count, seed):
@@ -61,8 +82,9 @@ def random_settings(count, seed):
         twins = int(
             rng.choice([1, 1, 1, 2, 4, 7, 300], p=[0.18, 0.18, 0.18, 0.15, 0.15, 0.15, 0.01])
         )
+        features = below(1100)
         yield {
-            "features": below(1100),
+            "features": features,
             "hidden": [below(1040) for _ in range(rng.integers(1, 5))],
             "anchors": max(twins - int(rng.random() < 0.05), below(4200)),
             "twins": twins,
@@ -71,15 +93,16 @@ def random_settings(count, seed):
             "weights": str(rng.choice(["int8", "int8", "int16", "float16", "float32"])),
             "intervals": bool(rng.integers(2)),
             "levels": int(rng.choice([0, 1, 4, 5, 15])),
+            **random_curves(rng, features),
         }
 
 
 def python(setting, firmware):
     """What the command prints, through JSON as it does; the page shows times, no instructions."""
-    names = ("twins", "neighbors", "activation", "weights", "intervals")
+    names = ("twins", "neighbors", "activation", "weights", "intervals", *CURVES)
     shape = setting["features"], tuple(setting["hidden"]), setting["anchors"]
     try:
-        model = Model.of(*shape, **{name: setting[name] for name in names})
+        model = Model.of(*shape, **{name: setting.get(name, 0) for name in names})
     except InputError as error:
         return str(error)
     counted = summarise(replace(model, levels=setting["levels"]), all_boards().values(), firmware)
@@ -89,7 +112,7 @@ def python(setting, firmware):
 
 
 def test_random_models_count_as_python_does(opened, page_file, firmware):
-    slow = {**PAPER, "anchors": 512, "levels": 5}
+    slow = {**PAPER, "anchors": 512, "levels": 5, **dict.fromkeys(CURVES, 0)}
     del slow["board"]
     few = {**slow, "anchors": 3, "twins": 4}
     # With fewer anchors, neighbors need no list: more networks fit a board with the pack in RAM.
@@ -118,7 +141,10 @@ def test_what_is_counted_is_shown(opened, page_file, firmware, found):
         (True, PAPER | {"features": 3, "hidden": [16], "anchors": 9, "weights": "float16"}),
         (False, PAPER | {"anchors": 512}),
         (True, PAPER | {"hidden": [200, 200, 8], "activation": "silu", "twins": 2}),
+        (True, PAPER | {"bins": 8, "extra": 5, "target_bins": 256}),
     ]:
+        if "bins" in setting:  # a curve for each feature
+            setting |= {"map_outputs": 8 + 5, "map_rows": 8 * 9, "map_curves": 8}
         counted = python({**setting, "levels": levels}, firmware)
         shown = page.evaluate(MOVE, [setting, sliders])
         assert shown["result"] == counted

@@ -30,7 +30,7 @@ from twinedge.budget.model import (
     twin_bytes,
 )
 from twinedge.errors import InputError
-from twinedge.wording import format_range, plural
+from twinedge.wording import format_range, joined, plural
 
 FITS, SLOW, FEWER = "fits", "fits, slowly", "fits with fewer anchors"
 NOT, UNKNOWN = "does not fit", "not measured"
@@ -102,6 +102,27 @@ def describe_verdict(
     if milliseconds is not None and max(milliseconds) > SLOW_MILLISECONDS:
         words += f", {format_range([one / 1000 for one in milliseconds])} s a query"
     return words
+
+
+def describe_smaller(start: dict[str, int | None]) -> str:
+    """Say from how many members on twins are smaller: ``smaller_from`` of a summary."""
+    params, size = start["params"], start["bytes"]
+    if params is None and size is None:
+        return "Twins are never smaller: an anchor takes as much as an ordinary network."
+    words = [f"have fewer parameters from {plural(params, 'member')} on"] if params else []
+    if size:
+        words.append(f"take fewer bytes from {size if words else plural(size, 'member')} on")
+    return f"Twins {', and '.join(words)}."
+
+
+def describe_unmeasured(summary: dict[str, Any]) -> list[str]:
+    """Say on which cores it was not measured what the code of curves takes."""
+    cores: dict[str, list[str]] = {}
+    for one in summary["boards"]:
+        what, _, core = one["why"].rpartition(" on ")
+        if one["verdict"] == UNKNOWN and " with " in what and core not in cores.get(what, ()):
+            cores.setdefault(what, []).append(core)
+    return [f"{what[0].upper()}{what[1:]} on {joined(found)}." for what, found in cores.items()]
 
 
 def describe_core(core: str, measured_on: str | None) -> str:

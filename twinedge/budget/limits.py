@@ -11,7 +11,7 @@ from twinedge.budget.model import (
     pack_fault,
     twin_bytes,
 )
-from twinedge.defaults import ANCHORS
+from twinedge.defaults import ANCHORS, MAP_EXTRA
 from twinedge.pack.layout import ALIGNMENT, MAX_ANCHORS, MAX_WIDTH
 
 _NARROWEST, _NARROWER = 16, 4  # least width that makes room for a map, and steps to it
@@ -75,10 +75,35 @@ def most_features(model: Model, flash: int) -> int:
     return largest(fits, MAX_WIDTH if packed else flash)
 
 
+def with_map(model: Model, bins: int, *, narrow: bool) -> Model:
+    """Return a model with the input map that training would put in front of it.
+
+    Parameters
+    ----------
+    model : Model
+        Without a map.
+    bins : int
+        Straight pieces of the curve of each feature.
+    narrow : bool
+        Whether layers give way to the map, as they do in training if nobody names their widths.
+    """
+    features = model.features
+    mapped = replace(
+        model,
+        map_outputs=features + MAP_EXTRA,
+        map_rows=features * (bins + 1),
+        map_curves=features,
+    )
+    if not narrow or pack_fault(mapped):
+        return mapped
+    sizes = model.hidden, mapped.map_outputs, mapped.map_rows
+    return replace(mapped, hidden=narrowed(features, model.twins, *sizes))
+
+
 def narrowed(
     features: int, twins: int, hidden: tuple[int, ...], outputs: int, rows: int
 ) -> tuple[int, ...]:
-    """Return widths with which a pack with an input map is not larger than one without it.
+    """Return the widest layers with which a pack with an input map is not larger than without.
 
     Parameters
     ----------
@@ -91,16 +116,18 @@ def narrowed(
     Examples
     --------
     >>> narrowed(8, 4, (56, 56), outputs=16, rows=72)
-    (44, 44)
+    (48, 44)
     """
     plain = Model.of(features, hidden, max(ANCHORS, twins), twins=twins, intervals=True)
     curves = min(features, rows // 2)
     mapped = replace(plain, map_outputs=outputs, map_rows=rows, map_curves=curves)
-    for width in range(hidden[0], _NARROWEST, -_NARROWER):
-        found = replace(mapped, hidden=(width,) * len(hidden))
-        if twin_bytes(found) <= twin_bytes(plain):
-            return found.hidden
-    return (_NARROWEST,) * len(hidden)
+    widths = list(hidden)
+    while max(widths) > _NARROWEST:
+        if twin_bytes(replace(mapped, hidden=tuple(widths))) <= twin_bytes(plain):
+            break
+        last_of_widest = max(range(len(widths)), key=lambda k: (widths[k], k))
+        widths[last_of_widest] -= _NARROWER
+    return tuple(widths)
 
 
 def _most_anchors(model: Model) -> int:

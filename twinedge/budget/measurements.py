@@ -149,8 +149,8 @@ class Part:
         return replace(build, **sizes, worst=worst)
 
 
-# Parts that only packs with an input map or a target curve need.
-PARTS = ("map", "target_curve")
+# Parts that few packs need, and the number of a model that is not 0 if it needs them.
+PARTS = {"map": "map_outputs", "target_curve": "target_bins"}
 _PART_SIZES = tuple(one.name for one in fields(Part) if one.name.endswith("_bytes"))
 
 
@@ -162,8 +162,7 @@ def parts_of(model: Model) -> tuple[str, ...]:
     >>> parts_of(Model.of(8)), parts_of(Model.of(8, map_outputs=8, map_rows=16))
     ((), ('map',))
     """
-    needed = model.map_outputs, model.target_bins
-    return tuple(name for name, number in zip(PARTS, needed, strict=True) if number)
+    return tuple(name for name, number in PARTS.items() if getattr(model, number))
 
 
 @dataclass(frozen=True)
@@ -288,7 +287,7 @@ def read_runtime(entry: Any) -> Runtime:
         _check_fields("stacks", stacks, CALLS)
         stacks = {name: _whole(name, stacks[name]) for name in CALLS}
     parts = entry.get("parts", {})
-    _check_fields("parts", parts, (), PARTS)
+    _check_fields("parts", parts, (), tuple(PARTS))
     return Runtime(
         **{name: entry[name] for name in _TEXTS},
         builds=builds,

@@ -84,6 +84,7 @@ def twin_params(features: int, hidden: Hidden, anchors: int, twins: int = 1) -> 
 
 # How weights can be stored: the first two as a pack does, the others as bare numbers.
 WEIGHTS = ("int8", "int16", "float16", "float32")
+TARGET_BINS = 256  # of a target curve, about, before there is a pack
 LEVELS = 5  # of a pack with intervals, unless there are too few rows for all
 MAX_KNOTS = 256  # of a curve: a pack counts its bins in 8 bits
 
@@ -486,8 +487,23 @@ def from_run(
             activation=record["chosen"]["activation"],
             weights=weights,
         )
+        model = replace(model, **_curves(record))
         if not calibration or not intervals:
             return model
         return replace(model, intervals=True, levels=len(calibration["quantiles"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / FILE} does not say what was trained") from error
+
+
+def _curves(record: dict[str, Any]) -> dict[str, Any]:
+    """Read the shape of the map and the target curve of a run, as its export would have them.
+
+    The bins of a target curve follow from the targets, and are usually about this many.
+    """
+    kind = record["chosen"].get("target_curve") or "none"
+    found = {"target_bins": 0 if kind == "none" else TARGET_BINS}
+    if record.get("map"):
+        knots = record["map"]["knots"]
+        found |= {"map_outputs": record["map"]["outputs"], "map_rows": sum(knots)}
+        found["map_curves"] = sum(one > 0 for one in knots)
+    return found

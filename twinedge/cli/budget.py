@@ -102,6 +102,15 @@ def budget(context: click.Context) -> None:
     default=None,
     text="Whether the pack has intervals, as it has by default in export.",
 )
+@options.value(
+    "--input-map",
+    "BINS",
+    Whole(1, 255),
+    text="Put a curve of so many straight pieces for each feature in front of the twins.",
+)
+@options.choice(
+    "--target-curve", "log", "log1p", "sqrt", text="Count a model of the curved target."
+)
 @options.board("Show this board only; may be repeated.", multiple=True)
 @options.value(
     "--flash", "BYTES", Whole(1), text="Find the largest models that take this many bytes."
@@ -138,7 +147,8 @@ def show(
 def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | None]":
     """Return the model of a run, a pack or the options, and the size of the file if it is one."""
     from twinedge.budget import Model
-    from twinedge.budget.model import from_pack, from_run
+    from twinedge.budget.limits import with_map
+    from twinedge.budget.model import TARGET_BINS, from_pack, from_run
 
     if bits := numbers.pop("bits"):
         numbers["weights"] = numbers["weights"] or _BITS[bits]
@@ -147,7 +157,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     if path is None:
         if numbers["features"] is None:
             raise InputError("nothing to count: name a RUN, a FILE.twin, or --features N")
-        return Model.of(
+        found = Model.of(
             numbers["features"],
             numbers["hidden"],
             anchors,
@@ -155,11 +165,15 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
             activation=numbers["activation"] or "relu",
             weights=weights,
             intervals=intervals,
-        ), None
+            target_bins=TARGET_BINS if numbers["target_curve"] else 0,
+        )
+        bins = numbers["input_map"]
+        return with_map(found, bins, narrow=not numbers["hidden"]) if bins else found, None
     free = ("members", "weights", "intervals") if path.is_dir() else ()
     fixed = [name for name, one in numbers.items() if one is not None and name not in free]
     if fixed:
-        raise InputError(f"{path} already states --{fixed[0]}: leave the option out")
+        option = fixed[0].replace("_", "-")
+        raise InputError(f"{path} already states --{option}: leave the option out")
     if not path.exists():
         near = closest(str(path), budget.commands)
         raise InputError(f"{path} does not exist: name a run folder or a .twin file{near}")
@@ -176,6 +190,7 @@ def _print(result: dict[str, Any]) -> None:
         f"{result['activation']}, {result['weights']}, "
         f"{'with' if result['intervals'] else 'without'} intervals, "
         f"{plural(result['multiply_adds'], 'multiply-add')} in a query",
+        *_curves(result),
         "",
     )
     twins = f"{plural(result['twins'], 'twin')} with {plural(result['anchors'], 'anchor')}"
@@ -212,11 +227,26 @@ def _print(result: dict[str, Any]) -> None:
     )
 
 
+def _curves(result: dict[str, Any]) -> list[str]:
+    """Describe an input map and a target curve, if there are any."""
+    lines, outputs, curves = [], result["map_outputs"], result["map_curves"]
+    if outputs:
+        knots = plural(result["map_rows"], "knot")
+        lines.append(
+            f"An input map: curves of {plural(curves, 'feature')} with {knots} in all; "
+            f"twins take {plural(outputs, 'number')} of a point"
+        )
+    if result["target_bins"]:
+        pieces = plural(result["target_bins"], "straight piece")
+        lines.append(f"A target curve of {pieces} brings predictions back to the target's units")
+    return lines
+
+
 def _remarks(result: dict[str, Any]) -> list[str]:
     """Put in words what the tables do not show."""
-    start, sections = result["smaller_from"], result["sections"]
-    lines = [f"Twins have fewer parameters from {plural(start['params'], 'member')} on"]
-    lines[0] += f", fewer bytes from {start['bytes']} on." if start["bytes"] else "."
+    from twinedge.budget.fits import describe_smaller, describe_unmeasured
+
+    sections, lines = result["sections"], [describe_smaller(result["smaller_from"])]
     if result["ratio"]:
         lines.append(f"The ensemble takes {result['ratio']:.1f} times the bytes of the twins.")
     if sections:
@@ -233,6 +263,7 @@ def _remarks(result: dict[str, Any]) -> list[str]:
             "At most, all else equal, {} bytes hold: ordinary networks {}, anchors {}, features "
             "{}.".format(room, *most)
         )
+    lines += describe_unmeasured(result)
     if not result["cores_measured"]:
         lines.append(
             "The runtime has not been measured on any core: it is not known which boards fit."

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from typing import Any
 
 from twinedge.budget import all_boards
-from twinedge.budget.fits import describe_core, describe_verdict
+from twinedge.budget.fits import describe_core, describe_smaller, describe_verdict
 from twinedge.pack.describe import meaning_of, name_of, uses
 from twinedge.version import __version__
 from twinedge.wording import format_range
@@ -50,9 +50,7 @@ _USES = {
 
 def memory(found: Findings) -> Section:
     """Memory against ensemble size, and the calculator for other models."""
-    start = found.costs.budget["smaller_from"]
-    fewer = f"Twins have fewer parameters from {number(start['params'], 'member')} on"
-    fewer += f", and take fewer bytes from {start['bytes']} on." if start["bytes"] else "."
+    fewer = describe_smaller(found.costs.budget["smaller_from"])
     table = Grid.of(
         "memory",
         "Memory by ensemble size",

@@ -1,15 +1,16 @@
 """What the page itself computes: predictions by the runtime, and the memory of other models."""
 
 import base64
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from twinedge.budget import Board, Model, Runtime, all_boards, fits, measurements
-from twinedge.budget.measurements import Build, Kind
-from twinedge.budget.model import KERNELS, WEIGHTS
+from twinedge.budget.measurements import Build, Kind, Part
+from twinedge.budget.model import KERNELS, MAX_KNOTS, TARGET_BINS, WEIGHTS
+from twinedge.defaults import MAP_EXTRA
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar, waves
 from twinedge.encoding.categories import Category
 from twinedge.pack import layout
@@ -18,6 +19,8 @@ from twinedge.runtime.pack_device import PackDevice
 from twinedge_export.report.document import LIGHTS
 
 _BITS = 32  # features that the runtime flags individually
+# What a model with an input map or a target curve has more of.
+_CURVES = ("map_outputs", "map_rows", "map_curves", "target_bins")
 _STEPS = 200  # of a slider, about
 _EXAMPLES = 6
 ENSEMBLES = tuple(2**power for power in range(11))  # sizes that figures and the calculator show
@@ -162,7 +165,9 @@ def _domain(pack: Pack) -> str | dict[str, list[float]] | None:
     }
 
 
-_SHAPE = ("features", "hidden", "counts", "neighbors", "intervals", "levels")  # of a reference
+# What tells references apart, and what else their work depends on.
+_COMPARED = ("features", "hidden", "counts", "neighbors", "intervals", *_CURVES)
+_SHAPE = (*_COMPARED, "levels")
 
 
 def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, Any]:
@@ -178,9 +183,11 @@ def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, An
         Measured cores.
     """
     names = "features", "anchors", "twins", "neighbors", "activation", "weights", "intervals"
-    start = {name: getattr(model, name) for name in (*names, "levels")}
+    start = {name: getattr(model, name) for name in (*names, "levels", *_CURVES)}
     return {
         "start": {**start, "hidden": list(model.hidden)},
+        "map_extra": MAP_EXTRA,
+        "target_bins": TARGET_BINS,
         "layout": layout_facts(),
         "scratch": {
             "feature": measurements.FEATURE,
@@ -201,9 +208,17 @@ def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, An
         "ensembles": ENSEMBLES,
         "activations": layout.ACTIVATIONS,
         "boards": [_board(board) for board in all_boards().values()],
+        "compared": _COMPARED,
         "reference": [*_SHAPE, "instructions"],
+        "parts": {
+            name: {"words": fits.PART_WORDS[name], "counted_by": number}
+            for name, number in measurements.PARTS.items()
+        },
         "firmware": {
-            core: [_build(*one) for one in runtime.builds.items()]
+            core: {
+                "builds": [_build(*one) for one in runtime.builds.items()],
+                "parts": {name: _part(one) for name, one in runtime.parts.items()},
+            }
             for core, runtime in sorted(firmware.items())
         },
     }
@@ -218,7 +233,9 @@ def layout_facts() -> dict[str, Any]:
         layout.Shape(features, (4,), KERNELS["int8"], 1, features, scaled=True)
         for features in (4, 8)
     )
-    arrays = (*one.parts(layout.Kind.TWINS), *one.parts(layout.Kind.ANCHORS))
+    curved = replace(one, map=(4, 2), curve_bins=1)
+    kinds = (layout.Kind.TWINS, layout.Kind.ANCHORS, layout.Kind.MAP, layout.Kind.TARGET_CURVE)
+    arrays = [part for kind in kinds for part in curved.parts(kind)]
     parts = {part.name: part.dtype.itemsize for part in arrays}
 
     def each_feature(kind: layout.Kind) -> list[int]:
@@ -246,10 +263,18 @@ def layout_facts() -> dict[str, Any]:
         "count": parts["counts"],
         "anchor": parts["anchors"],
         "target": parts["targets"],
+        "map_head": layout.MAP_HEAD.size,
+        "knot": parts["knots"],
+        "map_entry": parts["table"],
+        "target_curve": layout.TARGET_CURVE_HEAD.size,
+        "curve_value": parts["values"],
         "max_layers": layout.MAX_LAYERS,
         "max_width": layout.MAX_WIDTH,
         "max_twins": layout.MAX_TWINS,
         "max_anchors": layout.MAX_ANCHORS,
+        "max_knots": MAX_KNOTS,
+        "max_map_rows": layout.MAX_MAP_ROWS,
+        "max_curve_bins": layout.MAX_CURVE_BINS,
         "kernels": {name: kernel.itemsize for name, kernel in KERNELS.items()},
         "floats": {name: np.dtype(name).itemsize for name in WEIGHTS if name not in KERNELS},
     }
@@ -281,3 +306,9 @@ def _build(kind: Kind, build: Build) -> dict[str, Any]:
             for one in build.references
         ],
     }
+
+
+def _part(part: Part) -> dict[str, int]:
+    ram = part.data_bytes + part.bss_bytes + part.context_bytes + part.stack_bytes
+    flash = part.text_bytes + part.rodata_bytes + part.data_bytes
+    return {"flash_bytes": flash, "fixed_ram_bytes": ram}

@@ -376,8 +376,6 @@ def _train(
     )
     if choice.interrupted:
         raise KeyboardInterrupt
-    architecture = task.architecture(twin.activation_)
     x = np.broadcast_to(scaling.features(X), (members, *X.shape))
-    scaled = architecture.forward(choice.weights, x).numpy().astype(np.float64).mean(axis=0)
-    predicted: Array = scaled * scaling.y_scale + scaling.y_mean
-    return predicted
+    scaled = choice.architecture.forward(choice.weights, x).numpy().astype(np.float64)
+    return scaling.restored(scaled.mean(axis=0))

@@ -6,9 +6,9 @@ const Budget = (facts) => {
   const named = (reference) =>
     Object.fromEntries(facts.reference.map((name, k) => [name, reference[k]]));
   const firmware = Object.fromEntries(
-    Object.entries(facts.firmware).map(([core, builds]) => [
+    Object.entries(facts.firmware).map(([core, { builds, parts }]) => [
       core,
-      builds.map((one) => ({ ...one, references: one.references.map(named) })),
+      { parts, builds: builds.map((one) => ({ ...one, references: one.references.map(named) })) },
     ]),
   );
   const WEIGHTS = [...Object.keys(layout.kernels), ...Object.keys(layout.floats)];
@@ -27,14 +27,35 @@ const Budget = (facts) => {
     return Array.from({ length: twins }, (_, twin) => share + (twin < anchors % twins ? 1 : 0));
   }
 
-  const modelOf = ({ anchors, twins, ...setting }) =>
-    ({ ...setting, counts: anchorCounts(anchors, twins) });
+  function mapFault({ features, map_outputs: outputs, map_rows: rows, map_curves: curves }) {
+    if (!outputs)
+      return rows || curves ? `${rows} rows and ${curves} curves of a map without outputs` : null;
+    if (outputs < features)
+      return `${outputs} outputs of a map of ${features} features: it has at least as many`;
+    if (curves < 0 || curves > features)
+      return `${curves} curves of a map of ${features} features: a feature has one at most`;
+    if (rows < 2 * curves || rows > layout.max_knots * curves)
+      return `${rows} rows of a map of ${curves} curves: each has 2 to ${layout.max_knots}`;
+    return null;
+  }
+
+  function modelOf({ anchors, twins, ...setting }) {
+    const model = { ...setting, counts: anchorCounts(anchors, twins) };
+    const [fault, bins, most] = [mapFault(model), model.target_bins, layout.max_curve_bins];
+    if (fault) throw new RangeError(fault);
+    if (bins < 0 || bins > most)
+      throw new RangeError(`${bins} bins of a target curve: a pack has 1 to ${most}, or none`);
+    return model;
+  }
+
   const withAnchors = (model, anchors) =>
     ({ ...model, counts: anchorCounts(anchors, model.counts.length) });
   const anchorsOf = (model) => sum(model.counts);
   const membersOf = (model) =>
     sum(model.counts.map((count) => Math.min(count, model.neighbors || count)));
   const isScaled = (model) => model.intervals && model.levels > 0;
+  // How many numbers a twin takes of each point.
+  const inputsOf = (model) => model.map_outputs || model.features;
 
   // -- counts -----------------------------------------------------------------------------------
 
@@ -46,17 +67,18 @@ const Budget = (facts) => {
   const annParams = (model, members = membersOf(model)) =>
     members * networkParams(model.features, model.hidden);
   const networksOf = (model) =>
-    model.counts.length * networkParams(2 * model.features, model.hidden);
-  const twinParams = (model) => networksOf(model) + anchorsOf(model) * (model.features + 1);
+    model.counts.length * networkParams(2 * inputsOf(model), model.hidden) +
+    model.map_rows * (model.map_outputs + 1);
+  const twinParams = (model) => networksOf(model) + anchorsOf(model) * (inputsOf(model) + 1);
 
   function multiplyAdds(model) {
-    const half = model.features * model.hidden[0];
+    const half = inputsOf(model) * model.hidden[0];
     const widths = [...model.hidden, 1];
     const behind = sum(model.hidden.map((width, depth) => width * widths[depth + 1]));
-    const distances = model.neighbors ? model.features * anchorsOf(model) : 0;
+    const distances = model.neighbors ? inputsOf(model) * anchorsOf(model) : 0;
     const second = isScaled(model) ? membersOf(model) * model.hidden.at(-1) : 0;
     const pairs = model.counts.length * half + membersOf(model) * (half + behind);
-    return 2 * pairs + second + distances;
+    return 2 * pairs + second + distances + 2 * model.map_curves * model.map_outputs;
   }
 
   // -- storage ----------------------------------------------------------------------------------
@@ -76,14 +98,19 @@ const Budget = (facts) => {
   }
 
   function packFault(model) {
+    const { map_outputs: outputs, map_rows: rows } = model;
     if (!isPacked(model)) return `a pack has no ${model.weights} weights`;
+    if (outputs > layout.max_width)
+      return `${outputs} outputs of a map: a pack has at most ${layout.max_width}`;
+    if (rows > layout.max_map_rows)
+      return `${rows} rows of a map: a pack has at most ${layout.max_map_rows}`;
     return shapeFault(model, model.counts.length, anchorsOf(model));
   }
 
   // Bytes of the record of one network with this many kernels in its first layer.
   function recordBytes(model, firstKernels) {
     const item = layout.kernels[model.weights];
-    let [size, inputs] = [layout.twin_head, model.features];
+    let [size, inputs] = [layout.twin_head, inputsOf(model)];
     model.hidden.forEach((width, depth) => {
       const kernel = align(width * align(inputs, 4) * item, 4);
       size += (depth ? 1 : firstKernels) * kernel;
@@ -94,11 +121,20 @@ const Budget = (facts) => {
     return align(size + (isScaled(model) ? layout.difficulty_bias + 2 * output : output));
   }
 
+  function mapBytes({ features, map_outputs: outputs, map_rows: rows }) {
+    const bytes = align(features + outputs, 4) + align(layout.knot * rows, 4);
+    return layout.map_head + bytes + layout.map_entry * rows * outputs;
+  }
+
   function sectionsOf(model) {
     const [twins, anchors] = [model.counts.length, anchorsOf(model)];
     const byFeature = ([fixed, each]) => fixed + each * model.features;
-    const points = align(layout.anchor * anchors * align(model.features, 4), 4);
-    const lengths = { scaling: byFeature(layout.scaling), twins: twins * recordBytes(model, 2) };
+    const points = align(layout.anchor * anchors * align(inputsOf(model), 4), 4);
+    const lengths = { scaling: byFeature(layout.scaling) };
+    if (model.map_outputs) lengths.map = mapBytes(model);
+    if (model.target_bins)
+      lengths.target_curve = layout.target_curve + layout.curve_value * (model.target_bins + 1);
+    lengths.twins = twins * recordBytes(model, 2);
     if (model.activation === "silu") lengths.curve = layout.curve;
     lengths.anchors = align(layout.count * twins, 4) + points + layout.target * anchors;
     if (isScaled(model)) lengths.intervals = layout.intervals + layout.level * model.levels;
@@ -122,7 +158,7 @@ const Budget = (facts) => {
   function annBytes(model, members = membersOf(model)) {
     if (!isPacked(model)) return layout.floats[model.weights] * annParams(model, members);
     if (shapeFault(model, 1, 1)) return null;
-    const plain = { ...model, intervals: false };
+    const plain = { ...model, intervals: false, map_outputs: 0, target_bins: 0 };
     const { anchors, ...lengths } = sectionsOf(plain);
     return fileSize({ ...lengths, twins: members * recordBytes(plain, 1) });
   }
@@ -148,7 +184,8 @@ const Budget = (facts) => {
   }
 
   function smallerInParams(model) {
-    const saved = annParams(model, 1) - (model.features + 1);
+    const saved = annParams(model, 1) - (inputsOf(model) + 1);
+    if (saved <= 0) return null;
     return Math.max(model.counts.length, Math.floor(networksOf(model) / saved) + 1);
   }
 
@@ -170,21 +207,20 @@ const Budget = (facts) => {
   function scratchBytes(kernel, model) {
     const { align: to } = kernel;
     const { feature, nearest, lines, fours } = facts.scratch;
-    const features = align(model.features, fours);
-    const parts = [kernel.partial_bytes * model.hidden[0], kernel.room_bytes * features];
+    const inputs = align(inputsOf(model), fours);
+    const parts = [kernel.partial_bytes * model.hidden[0], kernel.room_bytes * inputs];
     for (const width of model.hidden.slice(0, -1))
       parts.push(kernel.block_bytes * align(width, kernel.unit));
     if (model.neighbors > 0 && model.neighbors < Math.max(...model.counts))
       parts.push(nearest * model.neighbors);
     if (kernel.lines && model.activation === "silu") parts.push(lines);
-    return sum(parts.map((part) => align(part, to))) + kernel.work_bytes + feature * features + to - 1;
+    return sum(parts.map((part) => align(part, to))) + kernel.work_bytes + feature * inputs + to - 1;
   }
 
   const ramBytes = (build, model) =>
     build.fixed_ram_bytes + scratchBytes(build.scratch, model) + facts.scratch.query * model.features;
 
-  const shapeKey = ({ features, hidden, counts, neighbors, intervals }) =>
-    JSON.stringify([features, hidden, counts, neighbors, intervals]);
+  const shapeKey = (model) => JSON.stringify(facts.compared.map((name) => model[name]));
 
   function milliseconds(model, board, build) {
     const known = build.references.find((one) => shapeKey(one) === shapeKey(model));
@@ -201,6 +237,33 @@ const Budget = (facts) => {
       range = [Math.min(...ratios), Math.max(...ratios)].map((one) => one * adds);
     }
     return range.map((count, end) => (1000 * count * board.cycles[end]) / board.clock);
+  }
+
+  const partsOf = (model) =>
+    Object.keys(facts.parts).filter((name) => model[facts.parts[name].counted_by]);
+
+  // The build for a model, with the parts that it needs; undefined if one was not measured.
+  function buildFor(model, core) {
+    const builds = (core ? core.builds : []).filter(
+      (one) =>
+        one.activation === model.activation &&
+        one.weights === model.weights &&
+        one.neighbors === model.neighbors > 0,
+    );
+    const build =
+      builds.find((one) => one.intervals === model.intervals) || builds.find((one) => one.intervals);
+    const parts = partsOf(model).map((name) => core && core.parts[name]);
+    if (!build || !parts.every((one) => one)) return undefined;
+    const total = (name) => build[name] + sum(parts.map((one) => one[name]));
+    const sizes = ["flash_bytes", "fixed_ram_bytes"].map((name) => [name, total(name)]);
+    return { ...build, ...Object.fromEntries(sizes) };
+  }
+
+  function notMeasured(model, board) {
+    const core = firmware[board.same_as];
+    const missing = core ? partsOf(model).filter((name) => !core.parts[name]) : [];
+    const words = missing.map((name) => facts.parts[name].words).join(" and ");
+    return `the runtime was not run${words && ` with ${words}`} on ${board.same_as}`;
   }
 
   function boardVerdict(model, board) {
@@ -224,21 +287,14 @@ const Budget = (facts) => {
     const least = withAnchors(model, twins);
     const fault = packFault(least);
     if (fault) return answer(verdicts.not, { why: fault });
-    const builds = (firmware[board.same_as] || []).filter(
-      (one) =>
-        one.activation === model.activation &&
-        one.weights === model.weights &&
-        one.neighbors === model.neighbors > 0,
-    );
-    const build =
-      builds.find((one) => one.intervals === model.intervals) || builds.find((one) => one.intervals);
+    const build = buildFor(model, firmware[board.same_as]);
     if (!build) {
       const [size, flash] = [twinBytes(least), board.free_flash];
       if (flash !== null && size > flash)
         return answer(verdicts.not, {
           why: `the pack alone takes ${size} of ${flash} bytes of flash`,
         });
-      return answer(verdicts.unknown, { why: `the runtime was not run on ${board.same_as}` });
+      return answer(verdicts.unknown, { why: notMeasured(model, board) });
     }
 
     const flashBytes = (one) => build.flash_bytes + twinBytes(one);

@@ -4,7 +4,10 @@
   const facts = JSON.parse(at("facts").textContent);
   const { summarise, curves } = Budget(facts);
   const { verdicts } = facts;
-  const NUMBERS = ["features", "members", "width1", "width2", "width3", "twins", "neighbors"];
+  const NUMBERS = [
+    ...["features", "members", "width1", "width2", "width3", "twins", "neighbors"],
+    ...["map-bins", "map-extra"],
+  ];
   const grouped = new Intl.NumberFormat("en");
   const counted = (value) => (value === null ? "-" : grouped.format(value));
   const plural = (count, noun) => `${counted(count)} ${noun}${count === 1 ? "" : "s"}`;
@@ -25,6 +28,8 @@
   function show(setting) {
     const [width1, width2 = 0, width3 = 0] = setting.hidden;
     const values = { ...setting, members: setting.anchors, width1, width2, width3 };
+    values["map-bins"] = binsOf(setting);
+    values["map-extra"] = setting.map_outputs ? setting.map_outputs - setting.features : facts.map_extra;
     for (const name of NUMBERS) {
       at(name).value = values[name];
       slider(name).max = Math.max(slider(name).max, values[name]);
@@ -33,6 +38,25 @@
     at("weights").value = setting.weights;
     at("activation").value = setting.activation;
     at("with-intervals").value = setting.intervals ? "with" : "without";
+    at("with-target-curve").value = setting.target_bins ? "with" : "without";
+  }
+
+  // Straight pieces of a curve of the map, on average; 0 without a map.
+  const binsOf = ({ map_outputs: outputs, map_rows: rows, map_curves: curves }) =>
+    outputs ? Math.max(1, Math.round(rows / Math.max(1, curves)) - 1) : 0;
+
+  // Curves as the fields have them, one for each feature; those of this model, unless changed.
+  function readMap(features, bins, extra) {
+    const { start } = facts;
+    const mine = start.map_outputs - start.features;
+    if (bins && bins === binsOf(start) && features === start.features && extra === mine)
+      return { map_outputs: start.map_outputs, map_rows: start.map_rows, map_curves: start.map_curves };
+    const curves = bins && features;
+    return {
+      map_outputs: bins && features + extra,
+      map_rows: curves * (bins + 1),
+      map_curves: curves,
+    };
   }
 
   // The settings, or null if a field is not a whole number in its range.
@@ -42,6 +66,7 @@
     const value = Object.fromEntries(numbers.map((field) => [field.id, Number(field.value)]));
     const widths = [value.width1, value.width2, value.width3];
     at("width3").disabled = slider("width3").disabled = !value.width2;
+    at("map-extra").disabled = slider("map-extra").disabled = !value["map-bins"];
     return {
       features: value.features,
       hidden: widths.slice(0, [...widths, 0].indexOf(0)),
@@ -52,6 +77,9 @@
       weights: at("weights").value,
       intervals: at("with-intervals").value === "with",
       levels: facts.start.levels,
+      ...readMap(value.features, value["map-bins"], value["map-extra"]),
+      target_bins:
+        at("with-target-curve").value === "with" ? facts.start.target_bins || facts.target_bins : 0,
     };
   }
 
@@ -96,8 +124,10 @@
       line(plural(found.twins, "twin"), found.twin_params, "twin"),
     );
     const { params, bytes } = found.smaller_from;
-    let words = `The twin has fewer parameters from ${plural(params, "member")} on`;
-    words += bytes === null ? ". " : `, takes fewer bytes from ${counted(bytes)} on. `;
+    const fewer = [];
+    if (params !== null) fewer.push(`has fewer parameters from ${plural(params, "member")} on`);
+    if (bytes !== null) fewer.push(`takes fewer bytes from ${plural(bytes, "member")} on`);
+    let words = fewer.length ? `The twin ${fewer.join(", ")}. ` : "The twin is never smaller. ";
     words += `A query takes ${plural(found.multiply_adds, "multiply-add")}.`;
     if (found.sections) {
       const parts = Object.entries(found.sections).map(([name, size]) => `${name} ${counted(size)}`);
@@ -202,7 +232,7 @@
         to.value = from.value;
         update();
       });
-  for (const id of ["weights", "activation", "with-intervals", "board"])
+  for (const id of ["weights", "activation", "with-intervals", "with-target-curve", "board"])
     at(id).addEventListener("input", update);
   at("reset").addEventListener("click", () => {
     show(facts.start);
