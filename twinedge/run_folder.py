@@ -1,7 +1,7 @@
 """The run folder: a trained model with everything needed to predict, evaluate and export it.
 
     run.json      what was trained, on what, with which scores; checksums of all files
-    points.npz    the networks, with their second output and the scaling; training, validation and
+    points.npz    the networks, with their second output, map and scaling; training, validation and
                   test points, their groups, weights and numbers in the file; values for missing
                   cells; errors at training points whose groups were left out
 
@@ -25,6 +25,7 @@ from twinedge.notebook import describe_intervals, facts_table
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_record import FILE, FORMAT, VERSION, read_record
 from twinedge.scoring.calibration import Calibration, CalibrationRows
+from twinedge.training.input_map import InputMap
 from twinedge.training.network import Architecture, FloatArray, Scaling
 from twinedge.version import __version__
 from twinedge.wording import plural
@@ -160,6 +161,7 @@ class Run:
             "weights": model.weights_,
             **{name: getattr(model.scaling_, name) for name in _SCALING},
             **{name: getattr(model, attribute) for name, attribute in _OPTIONAL.items()},
+            **_stored_map(model.map_),
             "weights_val": self.evaluation_weights if len(self.validation[1]) else None,
             "weights_test": self.test_weights,
             **{f"left_out_{name}": getattr(model.left_out_, name, None) for name in _LEFT_OUT},
@@ -184,7 +186,7 @@ class Run:
                 "hidden": model.architecture_.hidden,
                 "random_state": _seed(model.random_state),
             },
-            "chosen": {name: getattr(model, f"{name}_") for name in _CHOSEN},
+            "chosen": {name: getattr(model, f"{name}_") for name in (*_CHOSEN, "input_map")},
             "teaching": model.teaching_,
             "calibration": model.calibration_ and _stored_calibration(model.calibration_),
             "trust": model.trust_,
@@ -219,8 +221,11 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     model = TwinRegressor(**{**record["parameters"], "hidden": hidden})
     for name in _CHOSEN:
         setattr(model, f"{name}_", record["chosen"][name])
+    model.input_map_ = record["chosen"].get("input_map", "none")  # runs of 0.1 have none
     model.teaching_ = record["teaching"]
-    model.architecture_ = Architecture(2 * points["X_train"].shape[1], hidden, model.activation_)
+    model.map_ = _restored_map(points)
+    inputs = points["X_train"].shape[1] if model.map_ is None else model.map_.outputs
+    model.architecture_ = Architecture(2 * inputs, hidden, model.activation_)
     model.weights_ = np.asarray(points["weights"], np.float32)
     if model.weights_.ndim != 2 or model.weights_.shape[1] != model.architecture_.size:
         shape = model.weights_.shape
@@ -264,6 +269,28 @@ def checkpoint_of(folder: Path) -> Path:
 def check_writable(folder: Path, *, overwrite: bool = False) -> None:
     """Refuse a folder that a run cannot be written to, before hours are spent on it."""
     check_folder(folder, RUN, overwrite=overwrite)
+
+
+def _stored_map(learnt: InputMap | None) -> dict[str, FloatArray]:
+    """Return the arrays of a map: how many knots each feature has, all knots, and the table."""
+    if learnt is None:
+        return {}
+    return {
+        "map_counts": np.array([len(knots) for knots in learnt.knots]),
+        "map_knots": np.concatenate(learnt.knots),
+        "map_table": learnt.table,
+    }
+
+
+def _restored_map(points: dict[str, FloatArray]) -> InputMap | None:
+    if "map_table" not in points:
+        return None
+    knots = np.split(points["map_knots"], np.cumsum(points["map_counts"])[:-1])
+    table = points["map_table"]
+    fits = len(knots) == points["X_train"].shape[1] <= table.shape[1]
+    if not fits or sum(map(len, knots)) != len(table):
+        raise ValueError("a map that does not fit the features")
+    return InputMap(tuple(knots), table)
 
 
 def _stored_calibration(calibration: Calibration) -> dict[str, Any]:

@@ -280,7 +280,7 @@ def test_candidates_are_scored_with_anchors_in_proportion_to_their_weights(numbe
     # Untrained networks: an estimate is little more than the target of its anchor.
     weights = np.where(np.arange(20) < 4, 1000.0, 1.0)
     task = PairTask(**(numbered | {"weights": weights, "x": np.zeros((20, 1), np.float32)}))
-    shape = task.architecture("relu")
+    shape = task.architecture(job())
     predicted = task.predict(shape, shape.initial([0]), task.x[None, :1], [job()])
     assert predicted[0, 0] == pytest.approx(np.average(task.y[:16], weights=weights[:16]), abs=0.2)
     near = replace(task, neighbors=16)

@@ -274,7 +274,7 @@ def test_a_stopped_training_gives_the_best_it_had(races, stage, before):
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])
 def test_what_the_user_fixes_leaves_the_rest_to_choose(kind):
     def left(**fixed):
-        return kind(**fixed)._candidates()
+        return kind(**fixed)._candidates(scripted())
 
     every = [Candidate(name, one) for name, settings in SETTINGS.items() for one in settings]
     assert left() == every

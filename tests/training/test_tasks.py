@@ -55,7 +55,7 @@ def test_the_last_round_trains_on_every_training_row(table, seed):
 
 def test_the_score_of_a_point_task_is_the_error_in_units_of_the_target(perceptron):
     mine = task(50, 40, PointTask)
-    architecture = mine.architecture("relu")
+    architecture = mine.architecture(job())
     assert architecture.inputs == 2
     stack = architecture.initial([0, 1])
     score = mine.score(architecture, stack, [job(0), job(1)])
@@ -70,7 +70,7 @@ def test_the_score_of_a_pair_task_is_the_error_of_the_mean_over_its_anchors(
     perceptron, neighbors, fold
 ):
     mine = task(50, 40, neighbors=neighbors)
-    architecture = mine.architecture("relu")
+    architecture = mine.architecture(job())
     assert architecture.inputs == 4
     stack = architecture.initial([3])
     (found,) = mine.score(architecture, stack, [job(5, fold)])

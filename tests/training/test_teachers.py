@@ -201,7 +201,7 @@ def test_a_taught_network_learns_targets_and_predictions(kind):
     kinds = np.bincount(np.where(rows[0] < TRAIN, 0, np.where(rows[0] < len(task.y), 1, 2)))
     assert kinds[1] == 0  # validation rows teach nobody
     assert kinds[2] == 30
-    assert taught.architecture("relu") == task.architecture("relu")
+    assert taught.architecture(job) == task.architecture(job)
     assert taught.batch_of("silu") == task.batch_of("silu")
 
 

@@ -112,7 +112,7 @@ def test_networks_come_back_in_the_order_of_their_jobs_with_their_own_error():
     results = run(mine, jobs)
     assert [one.job for one in results] == jobs
     for one in results:
-        architecture = mine.architecture(one.job.activation)
+        architecture = mine.architecture(one.job)
         (score,) = mine.score(architecture, one.weights[None], [one.job])
         assert one.score == pytest.approx(score, rel=1e-4)
 
@@ -167,8 +167,8 @@ def test_ctrl_c_ends_with_the_best_weights_so_far(interrupt):
     with pytest.raises(Interrupted) as caught:
         run(mine, [job(100_000)])
     (one,) = caught.value.results
-    (untrained,) = mine.score(mine.architecture("silu"), np.zeros_like(one.weights)[None], [job()])
-    (score,) = mine.score(mine.architecture("silu"), one.weights[None], [job()])
+    (untrained,) = mine.score(mine.architecture(job()), np.zeros_like(one.weights)[None], [job()])
+    (score,) = mine.score(mine.architecture(job()), one.weights[None], [job()])
     assert one.score == score < untrained
 
 
@@ -273,7 +273,7 @@ def largest_sum(mine, weights):
     x = mine.x[: mine.train]
     h = np.concatenate([np.repeat(x, len(x), axis=0), np.tile(x, (len(x), 1))], axis=1)
     found = 0.0
-    for kernel, bias in mine.architecture("silu").parts(weights)[:-1]:
+    for kernel, bias in mine.architecture(job()).parts(weights)[:-1]:
         h = h @ kernel + bias
         found = max(found, np.abs(h).max())
         h = h / (1 + np.exp(-h))
@@ -291,5 +291,5 @@ def test_sums_are_limited_at_every_look_and_the_networks_still_learn(monkeypatch
     assert len(limited.seen) == 2000 // LOOK
     assert max(largest_sum(mine, stack[0]) for stack in limited.seen) < 3.01
     plain = task(hidden=(6, 6))
-    score = plain.score(plain.architecture("silu"), np.stack([one.weights, free.weights]), 2 * jobs)
+    score = plain.score(plain.architecture(job()), np.stack([one.weights, free.weights]), 2 * jobs)
     assert score[0] < max(2 * score[1], 0.05)

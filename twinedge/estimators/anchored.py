@@ -71,21 +71,17 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         Returns
         -------
         mean : array of shape (n,)
-            In units of the target.
+            In units of the target. With a target curve, the mean of the estimates on the curve,
+            brought back: the median of what to expect rather than its mean.
         std : array of shape (n,)
             Only if ``return_std``.
         """
         if self.calibration_ is not None and symmetric and (return_std or self.own_):
-            mean, scale = self._scaled(X, anchors, neighbors)
-            return (mean, scale) if return_std else mean
-        means, stds = [], []
-        for block, each in self._estimates(X, anchors, neighbors, symmetric):
-            mean, std = mean_and_std(block, 1, each)
-            means.append(mean)
-            stds.append(std)
-        if return_std:
-            return np.concatenate(means), np.concatenate(stds)
-        return np.concatenate(means)
+            mean, std = self._scaled(X, anchors, neighbors)
+        else:
+            mean, std = self._mean_and_spread(X, anchors, neighbors, symmetric)
+        target = self.scaling_.uncurved(mean)
+        return (target, self.scaling_.deviation(mean, std)) if return_std else target
 
     def predict_interval(
         self,
@@ -127,6 +123,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         mean, scale = self._scaled(X, anchors, neighbors)
         width = scale[:, None] * reach
         ends = np.stack([mean[:, None] - width, mean[:, None] + width], axis=1)
+        ends = self.scaling_.uncurved(ends)
         return ends[..., 0] if np.ndim(coverage) == 0 else ends
 
     def spread(
@@ -138,8 +135,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         symmetric: bool = True,
     ) -> FloatArray:
         """Return the standard deviation ``(n,)`` of the estimates; parameters as in ``predict``."""
-        blocks = self._estimates(X, anchors, neighbors, symmetric)
-        return np.concatenate([mean_and_std(block, 1, each)[1] for block, each in blocks])
+        return self.scaling_.deviation(*self._mean_and_spread(X, anchors, neighbors, symmetric))
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Which inputs of points ``(n, columns)`` are outside their training range, ``(n, f)``.
@@ -158,13 +154,16 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         anchors: Anchors | None = None,
         neighbors: int | None = None,
         symmetric: bool = True,
+        curved: bool = False,
     ) -> FloatArray:
         """Each ensemble member's estimate, ``(n, members)``; parameters as in ``predict``.
 
-        The estimates of the first twin come first.
+        The estimates of the first twin come first. With ``curved`` they are on the target's curve,
+        where their mean is taken.
         """
         blocks = self._estimates(X, anchors, neighbors, symmetric)
-        return np.concatenate([block for block, _ in blocks])
+        found = np.concatenate([block for block, _ in blocks])
+        return found if curved else self.scaling_.uncurved(found)
 
     def differences(self, first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:
         """F(first, second), row by row and in this order: the mean over the twins.
@@ -177,7 +176,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         Returns
         -------
         array of shape (n,)
-            In units of the target.
+            In units of the target; with a target curve, of targets on it.
         """
         x, z = self._check(first), self._check(second)
         if len(x) != len(z):
@@ -196,7 +195,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         Returns
         -------
         array of shape (twins, n, k)
-            In units of the target.
+            In units of the target; with a target curve, of targets on it.
         """
         x, z = self._check(first), self._check(second)
         every = np.broadcast_to(z, (self._twins, *z.shape))
@@ -215,7 +214,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
             for (one, each), (both, _) in zip(plain, mirrored, strict=True)
         ]
         rms: FloatArray = np.sqrt(np.concatenate(squares))
-        return rms
+        return self._around_the_prediction(X, rms, anchors)
 
     def loop_violation(self, X: npt.ArrayLike, *, loops: int = 32) -> FloatArray:
         """How far predictions around closed loops are from zero, a measure of uncertainty.
@@ -232,7 +231,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         leave, back = self.crossed(x, a), self.crossed(b, x).transpose(0, 2, 1)
         residual = (leave + self._paired(a, b)[:, None] + back).astype(np.float64)
         rms: FloatArray = np.sqrt(np.mean(np.square(residual), axis=(0, 2)))
-        return rms
+        return self._around_the_prediction(x, rms, None)
 
     @property
     def _twins(self) -> int:
@@ -242,7 +241,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     def _scaled(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Predictions ``(n,)`` and how large an error to expect of each, ``(n,)``."""
+        """Predictions ``(n,)`` and how large an error to expect of each, on the target's curve."""
         assert self.calibration_ is not None
         mean, signals = self._signals(X, anchors, neighbors)
         return mean, self.calibration_.scale(signals)
@@ -250,13 +249,13 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     def _signals(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Predictions ``(n,)``, and the signals ``(3, n)``, all in units of the target."""
+        """Predictions ``(n,)``, and the signals ``(3, n)``, all on the target's curve."""
         raise NotImplementedError
 
     def _across(
         self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
     ) -> Iterator[FloatArray]:
-        """Blocks ``(twins, rows, k or m)`` of differences y(x) - y(anchor), in units of the target.
+        """Blocks ``(twins, rows, k or m)`` of differences y(x) - y(anchor), on the target's curve.
 
         Points ``(n, f)`` are compared with all anchors ``(twins, k, f)`` of each twin, or with
         those ``chosen`` ``(twins, n, m)``. ``symmetric`` averages F(x, a) and -F(a, x).
@@ -276,7 +275,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     def _estimates(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None, symmetric: bool
     ) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        """Blocks ``(rows, members)`` of estimates, in units of the target, and their weights."""
+        """Blocks ``(rows, members)`` of estimates, on the target's curve, and their weights."""
         x = self._check(X)
         points, targets, each, chosen = self._assigned(x, anchors, neighbors)
         start = 0
@@ -288,6 +287,24 @@ class AnchoredRegressor(RegressorMixin, TableReader):
                 None if each is None else _by_row(each[:, part]),
             )
 
+    def _mean_and_spread(
+        self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None, symmetric: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation ``(n,)`` of the estimates, on the target's curve."""
+        blocks = self._estimates(X, anchors, neighbors, symmetric)
+        parts = [mean_and_std(block, 1, each) for block, each in blocks]
+        mean, std = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return mean, std
+
+    def _around_the_prediction(
+        self, X: npt.ArrayLike, deviation: FloatArray, anchors: Anchors | None
+    ) -> FloatArray:
+        """Return deviations ``(n,)`` on the target's curve, at points, in units of the target."""
+        if self.scaling_.curve is None:
+            return deviation
+        mean, _ = self._mean_and_spread(X, anchors, None, symmetric=True)
+        return self.scaling_.deviation(mean, deviation)
+
     def _assigned(
         self, x: FloatArray, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray, FloatArray | None, Chosen | None]:
@@ -298,7 +315,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         points : array of shape (twins, k, f)
             Anchors of each twin.
         targets : array of shape (twins, n, k or m)
-            Their targets, for each point.
+            Their targets, for each point, on the target's curve.
         each : array of shape (twins, n, k or m) or None
             How much their estimates count; None if all do alike.
         chosen : array of shape (twins, n, m) or None
@@ -321,7 +338,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
             return np.broadcast_to(mine, (len(rows), len(x), rows.shape[1]))
 
         each = None if weights is None else for_each_point(weights)
-        return points, for_each_point(self.anchor_y_), each, chosen
+        return points, for_each_point(self.scaling_.curved(self.anchor_y_)), each, chosen
 
     def _chooses_nearest(self, neighbors: Any) -> bool:
         """Whether a point is compared only with the anchors nearest to it."""
@@ -332,8 +349,13 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         if not self._chooses_nearest(neighbors):
             return None
         count = positive_integer("neighbors", self.neighbors if neighbors is None else neighbors)
-        scaled = self.scaling_.features(x)
-        return np.stack([nearest(mine, scaled, count) for mine in self.scaling_.features(points)])
+        return np.stack(
+            [nearest(mine, self._features(x), count) for mine in self._features(points)]
+        )
+
+    def _features(self, x: FloatArray) -> FloatArray:
+        """Return points ``(..., f)`` as they are compared with each other: scaled."""
+        return self.scaling_.features(x)
 
 
 def _by_row(values: FloatArray) -> FloatArray:

@@ -42,6 +42,8 @@ def predict_left_out(
 ) -> CalibrationRows:
     """Predict each training row of a fitted model with networks that did not see its group.
 
+    Signals and errors are on the target's curve.
+
     Parameters
     ----------
     model : TwinRegressor
@@ -60,16 +62,16 @@ def predict_left_out(
     count, tree_errors = len(model.anchor_y_), _tree_errors(model, seed)
     signals, errors, outside = np.empty((3, count)), np.empty(count), np.empty(count, bool)
     elsewhere = np.zeros((3, len(X)))
-    for done, (held, networks) in enumerate(folds, 1):
+    for done, (held, networks, learnt) in enumerate(folds, 1):
         seen = np.setdiff1d(np.arange(count), held)
         part = copy(model)
-        part.anchors, part.weights_ = "auto", networks
+        part.anchors, part.weights_, part.map_ = "auto", networks, learnt
         part.anchor_X_, part.anchor_y_ = model.anchor_X_[seen], model.anchor_y_[seen]
         part.sample_weights_ = of_rows(model.sample_weights_, seen)
         part.groups_ = of_rows(model.groups_, seen)
         part.difficulty_ = learn_difficulty(part, seed, errors=tree_errors[seen])
         mean, signals[:, held] = part.signals(model.anchor_X_[held])
-        errors[held] = model.anchor_y_[held] - mean
+        errors[held] = model.scaling_.curved(model.anchor_y_[held]) - mean
         if len(X):
             elsewhere += part.signals(X)[1] / len(folds)
         outside[held] = part.outside(model.anchor_X_[held]).any(axis=1)
@@ -133,8 +135,8 @@ def learn_difficulty(
         last_hidden(
             model.architecture_,
             model.weights_[twin : twin + 1],
-            points,
-            model.scaling_.features(model.anchor_X_[mine])[None],
+            model.inputs_of(points),
+            model.inputs_of(model.scaling_.features(model.anchor_X_[mine]))[None],
         )[0]
         * (len(mine) / sum(map(len, anchors)))
         for twin, mine in enumerate(anchors)

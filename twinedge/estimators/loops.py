@@ -130,15 +130,16 @@ class SemiSupervisedTask(PairTask):
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Pairs drawn on the fly, plus extra pairs and loops."""
-        examples = super().examples(jobs)
-        features = self.x.shape[1]
+        examples, bins = super().examples(jobs), jobs[0].bins
+        features = examples.kind.features
         if self.extra is not None and len(self.extra):
             share = len(self.extra) / (len(self.extra) + self._pair_count(jobs))
             rows = self.extra.rows.astype(np.int32)
-            tensors = (self.extra.points, rows, self.extra.differences, *examples.tensors)
+            points = self.coded(self.extra.points, bins)
+            tensors = (points, rows, self.extra.differences, *examples.tensors)
             examples = Examples(MixedPairs(features, examples.kind, share), tensors)
         if self.unlabelled is not None and self.loop_weight:
-            x = np.concatenate([self.x, self.unlabelled])
+            x = self.coded(np.concatenate([self.x, self.unlabelled]), bins)
             last = np.arange(len(self.x), len(x), dtype=np.int32)
             own = self._rows_of_all(jobs)
             rows = np.hstack([own, np.broadcast_to(last, (len(jobs), len(last)))])
@@ -324,4 +325,5 @@ def propose(
     shares = np.concatenate(found).astype(np.float64).reshape(-1, 3) / scale
     predicted = scale * np.round(shares, _DIGITS)
     corrected = predicted - weight * predicted.sum(axis=1, keepdims=True)
-    return ExtraPairs(points, sides, corrected.ravel())
+    curve = model.scaling_.curve
+    return ExtraPairs(points, sides, corrected.ravel(), "none" if curve is None else curve.kind)

@@ -16,9 +16,12 @@ from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.times import as_row_times
 from twinedge.errors import InputError, wrong_value
 from twinedge.estimators.inputs import TableReader, copy_columns, counted_rows
-from twinedge.progress import progress_bar
+from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.scores import check_targets
+from twinedge.scoring.target_curve import CURVES, TargetCurve
 from twinedge.scoring.weights import check_weights, joined_weights, of_rows, relative
+from twinedge.training.curve_choice import AnyTask, choose_curve, with_curve
+from twinedge.training.input_map import InputMap
 from twinedge.training.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.training.parameters import (
     is_auto,
@@ -29,7 +32,7 @@ from twinedge.training.parameters import (
     seed_of,
     widths,
 )
-from twinedge.training.selection import PLANS, SETTINGS, Candidate, Choice, Plan, choose
+from twinedge.training.selection import PLANS, SETTINGS, Candidate, Choice, Plan, Settings, choose
 from twinedge.training.tasks import FOLDS, PointTask, Task
 from twinedge.training.teachers import LEAST_ROWS, Teachers, teachers_of
 from twinedge.training.trainer import Checkpoint
@@ -42,7 +45,7 @@ Points = tuple[FloatArray, FloatArray]  # features (n, f) and targets (n,)
 # ``random_state`` acts through the seed drawn from it.
 _NOT_OF_THE_TRAINING = ("anchors", "intervals", "n_jobs", "random_state", "verbose")
 FEW_GROUPS = 5  # validation rows of fewer groups decide nothing
-_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps")
+_CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "target_curve")
 
 
 class NetworkRegressor(RegressorMixin, TableReader):
@@ -55,6 +58,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
     effort: str
     steps: Any
     teachers: Any
+    target_curve: str
     impute: str | None
     validation_fraction: float
     n_jobs: int | None
@@ -64,7 +68,9 @@ class NetworkRegressor(RegressorMixin, TableReader):
     architecture_: Architecture
     weights_: FloatArray
     scaling_: Scaling
+    map_: InputMap | None = None
     teaching_: dict[str, Any] | None = None
+    curve_choice_: dict[str, Any] | None = None
     groups_: Groups | None = None
     validation_groups_: Groups | None = None
     sample_weights_: FloatArray | None = None
@@ -100,6 +106,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
         X, y, beside, weights = counted_rows(X, y, beside, sample_weight)
         groups, times = (beside, None) if times is None else (None, beside)
         X, y = self._read_training(X, y, encoding)
+        curve = self._curve_asked_for
+        if curve is not None:
+            counted = np.arange(len(y)) if weights is None else np.flatnonzero(sample_weight)
+            curve.check(y, lambda row: f"row {counted[row]} of {self.target_name_}")
         self.groups_ = self.validation_groups_ = None
         self.sample_weights_ = self.validation_weights_ = None
         if groups is not None:
@@ -117,6 +127,8 @@ class NetworkRegressor(RegressorMixin, TableReader):
             if shape != (len(X_val),):
                 raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
             y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
+            if curve is not None:
+                curve.check(y_val, lambda row: f"row {row} of the validation targets")
             self.groups_ = groups if times is None else time_blocks(times, FOLDS)
             if groups_val is not None:
                 self.validation_groups_ = _numbered(groups_val, len(y_val))
@@ -150,18 +162,36 @@ class NetworkRegressor(RegressorMixin, TableReader):
         self.fill_values_ = self.encoding_.fill(train[0])
         return (self._read(train[0]), train[1]), (self._read(held[0]), held[1])
 
+    def inputs_of(self, scaled: FloatArray) -> FloatArray:
+        """Return what the networks take ``(..., g)`` for scaled features ``(..., f)``."""
+        return scaled if self.map_ is None else self.map_.apply(scaled)
+
     def _shape(self) -> tuple[int, tuple[int, ...]]:
         """Return the number of networks and the widths of their layers."""
         return 1, widths("hidden", self.hidden)
 
+    @property
+    def target_curve_(self) -> str:
+        """What the networks learn of the target: "none" for itself, or the name of a curve."""
+        return "none" if self.scaling_.curve is None else self.scaling_.curve.kind
+
+    @property
+    def _curve_asked_for(self) -> TargetCurve | None:
+        """The curve that the user named; None if it is none, or left to be chosen."""
+        named = one_of("target_curve", self.target_curve, ("none", *CURVES, "auto"))
+        return TargetCurve(named) if named in CURVES else None
+
     def _scale(self, train: Points, validation: Points) -> dict[str, Any]:
         """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
-        self.scaling_ = Scaling.of(*train, self.encoding_.indicators, self.sample_weights_)
+        self.scaling_ = Scaling.of(
+            *(*train, self.encoding_.indicators, self.sample_weights_), self._curve_asked_for
+        )
         return {
             "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
             "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
             "train": len(train[1]),
             "scale": self.scaling_.y_scale,
+            "curved": None if self.scaling_.curve is None else self.scaling_,
             "hidden": self._shape()[1],
             "batch": self._plan(len(train[1])).batch,
             "groups": self.groups_,
@@ -171,8 +201,8 @@ class NetworkRegressor(RegressorMixin, TableReader):
             ),
         }
 
-    def _candidates(self) -> list[Candidate]:
-        """Combine what the user fixed with everything left to choose."""
+    def _candidates(self, task: Task) -> list[Candidate]:
+        """Combine what the user fixed with everything left to choose, for a task."""
         activation = one_of("activation", self.activation, ("auto", *ACTIVATIONS))
         activations = list(ACTIVATIONS) if activation == "auto" else [activation]
         rate, decay = self.learning_rate, self.weight_decay
@@ -182,11 +212,19 @@ class NetworkRegressor(RegressorMixin, TableReader):
         if not is_auto(decay):
             fixed["weight_decay"] = nonnegative_number("weight_decay", decay)
         found = [
-            Candidate(name, replace(setting, **fixed))
+            Candidate(name, replace(setting, **fixed), bins)
+            for bins, settings in self._kinds(task)
             for name in activations
-            for setting in SETTINGS[name]
+            for setting in settings.get(name, ())
         ]
         return list(dict.fromkeys(found))
+
+    def _kinds(self, task: Task) -> list[tuple[int, Settings]]:
+        """Bins of the maps that networks may have, 0 for none, and the settings to try with them.
+
+        Only a twin can have a map.
+        """
+        return [(0, SETTINGS)]
 
     def _plan(self, rows: int) -> Plan:
         """Return the plan for the effort and this many training rows."""
@@ -239,19 +277,28 @@ class NetworkRegressor(RegressorMixin, TableReader):
         plan = self._plan(task.train)
         teachers = self._teachers(plan, task, train, held, seed)
         with progress_bar(self.verbose) as progress:
+            kept = Checkpoint(checkpoint, self._owner(task, seed), resume)
+            task = self._with_curve(task, train, held, seed, progress, kept)
+            if teachers is not None:
+                teachers = replace(teachers, scaling=self.scaling_)
             choice = choose(
                 task,
-                self._candidates(),
+                self._candidates(task),
                 plan,
                 networks=networks,
                 seed=seed,
                 progress=progress,
-                checkpoint=Checkpoint(checkpoint, self._owner(task, seed), resume),
+                checkpoint=kept,
                 teachers=teachers,
                 threads=jobs_of(self.n_jobs),
                 across=self._few_groups,
                 intervals=bool(getattr(self, "intervals", False)),
             )
+        self.architecture_, self.weights_, self.map_ = (
+            choice.architecture,
+            choice.weights,
+            choice.map,
+        )
         self.activation_ = choice.candidate.activation
         self.learning_rate_ = choice.candidate.setting.learning_rate
         self.weight_decay_ = choice.candidate.setting.weight_decay
@@ -260,6 +307,33 @@ class NetworkRegressor(RegressorMixin, TableReader):
         self.teaching_ = choice.teaching
         self.interrupted_ = choice.interrupted
         return choice
+
+    def _with_curve(
+        self,
+        task: AnyTask,
+        train: Points,
+        held: Points,
+        seed: int,
+        progress: Progress,
+        checkpoint: Checkpoint,
+    ) -> AnyTask:
+        """Choose a curve of the target if that is left to be chosen; returns the task with it."""
+        self.curve_choice_ = None
+        if not is_auto(self.target_curve) or getattr(task, "extra", None):
+            return task
+        y = np.concatenate([train[1], held[1]])
+        chosen = choose_curve(
+            *(task, y, self.scaling_, self._plan(task.train)),
+            seed=seed,
+            progress=progress,
+            checkpoint=checkpoint,
+            threads=jobs_of(self.n_jobs),
+        )
+        self.curve_choice_ = chosen.record()
+        if chosen.curve is None:
+            return task
+        self.scaling_ = self.scaling_.bent(train[1], self.sample_weights_, chosen.curve)
+        return with_curve(task, y, self.scaling_)
 
     def resolved(self) -> Any:
         """Return an unfitted copy with the chosen values in place of "auto"."""
@@ -349,6 +423,7 @@ class AnnRegressor(NetworkRegressor):
         effort: str = "normal",
         steps: int | str = "auto",
         teachers: Any = "auto",
+        target_curve: str = "none",
         impute: str | None = None,
         validation_fraction: float = 0.125,
         n_jobs: int | None = None,
@@ -362,6 +437,7 @@ class AnnRegressor(NetworkRegressor):
         self.effort = effort
         self.steps = steps
         self.teachers = teachers
+        self.target_curve = target_curve
         self.impute = impute
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
@@ -375,11 +451,12 @@ class AnnRegressor(NetworkRegressor):
         weights: FloatArray,
         scaling: Scaling,
         encoding: Encoding | None = None,
+        input_map: InputMap | None = None,
     ) -> "AnnRegressor":
         """Wrap weights ``(1, size)`` that came from elsewhere as a fitted regressor."""
         model = cls(hidden=architecture.hidden, activation=architecture.activation)
         model.architecture_, model.weights_, model.scaling_ = architecture, weights, scaling
-        model.activation_ = architecture.activation
+        model.activation_, model.map_ = architecture.activation, input_map
         model.remember_columns(encoding or Encoding.numbered(architecture.inputs))
         return model
 
@@ -400,11 +477,7 @@ class AnnRegressor(NetworkRegressor):
         seed = seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
         task = PointTask(**self._scale(train, held))
-        choice = self._choose(
-            task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume
-        )
-        self.architecture_ = task.architecture(self.activation_)
-        self.weights_ = choice.weights
+        self._choose(task, train, held, networks=1, seed=seed, checkpoint=checkpoint, resume=resume)
         if not len(held[1]):
             held, self.validation_weights_ = train, self.sample_weights_
         self.validation_rmse_ = self.rmse(*held, self.validation_weights_)
@@ -413,13 +486,12 @@ class AnnRegressor(NetworkRegressor):
     def predict(self, X: npt.ArrayLike) -> FloatArray:
         """Predictions ``(n,)`` in units of the target."""
         x = self._check(X)
-        x = self.scaling_.features(x)[None]
+        x = self.inputs_of(self.scaling_.features(x))[None]
         blocks = [
             self.architecture_.outputs(self.weights_, x[:, start : start + _BLOCK])[0]
             for start in range(0, x.shape[1], _BLOCK)
         ]
-        scaled = np.concatenate(blocks).astype(np.float64)
-        return scaled * self.scaling_.y_scale + self.scaling_.y_mean
+        return self.scaling_.restored(np.concatenate(blocks))
 
 
 class EnsembleRegressor(RegressorMixin, BaseEstimator):
@@ -466,7 +538,10 @@ class EnsembleRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: npt.ArrayLike, return_std: bool = False) -> Any:
-        """Mean over the members ``(n,)``, and with ``return_std`` their standard deviation."""
+        """Mean over the members ``(n,)``, and with ``return_std`` their standard deviation.
+
+        Members that learnt a target curve are averaged in units of the target.
+        """
         check_is_fitted(self)
         predictions: FloatArray = np.stack([member.predict(X) for member in self.members_])
         if return_std:

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from twinedge.anchors.rows import assign
 from twinedge.budget import Model, twin_bytes
+from twinedge.budget.limits import narrowed
 from twinedge.defaults import ANCHORS, NEIGHBORS
 from twinedge.encoding.encoder import Encoding
-from twinedge.errors import InputError
+from twinedge.errors import InputError, wrong_value
 from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.estimators.difficulty import learn_difficulty, predict_left_out, trust_between
 from twinedge.estimators.inputs import PrecisionWarning, check_precision
@@ -26,11 +27,20 @@ from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
 from twinedge.scoring.scores import check_targets
 from twinedge.scoring.weights import mean_and_std
+from twinedge.training.input_map import choose_knots
 from twinedge.training.network import Architecture, FloatArray
 from twinedge.training.pairs import ExtraPairs, differences, partners_of, signals
-from twinedge.training.parameters import nonnegative_number, row_number, seed_of, shape_of
-from twinedge.training.selection import LeftOut
-from twinedge.training.tasks import PairTask
+from twinedge.training.parameters import (
+    is_auto,
+    nonnegative_number,
+    one_of,
+    positive_integer,
+    row_number,
+    seed_of,
+    shape_of,
+)
+from twinedge.training.selection import BINS, EXTRA, MAPPED, MOST_BINS, SETTINGS, LeftOut, Settings
+from twinedge.training.tasks import MapSize, PairTask, Task
 from twinedge.training.trainer import DivergedError
 from twinedge.wording import listed
 
@@ -62,6 +72,12 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         single twin: four small twins in the same bytes are more accurate, at a fifth of the work.
     activation : {"auto", "relu", "silu"}, default="auto"
         Activation of the hidden layers; "auto" chooses on validation data.
+    input_map : "none", "auto" or int, default="none"
+        A curve for each feature in front of the networks, which all of them share and which is
+        learnt with them: for targets that jump or bend sharply along a feature. A number is how
+        many straight pieces a curve has, at most; "auto" chooses on folds of the training points
+        between a map and none. With ``hidden="auto"`` the layers are narrower then, so that a pack
+        does not become larger. Neighbors exclude a map.
     pairs : "all", "neighbors" or int, default="all"
         What to train on: any two points; a point and one of its nearest; or a point and one of this
         many others, drawn once (the paper's training-set multiplier).
@@ -92,6 +108,14 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         or ``steps`` is a number. Their predictions are used if they show that the target is noisy,
         unless validation points are clearly against it. Neighbors, multipliers and unlabelled
         points exclude teachers.
+    target_curve : {"none", "log", "log1p", "sqrt", "auto"}, default="none"
+        What the networks learn in place of the target, for one whose errors grow with its size: its
+        logarithm ("log", of targets above 0), that of 1 + y ("log1p") or its root ("sqrt").
+        Predictions and intervals are brought back to the target's own units: an interval covers as
+        often, but a prediction is then the median of what to expect, which for a skewed target is
+        below the mean. "auto" chooses between "none", "sqrt" and "log" on folds of the training
+        points, by the error in units of the target, if no target is negative and their skewness is
+        above 1.
     validation_fraction : float, default=0.125
         Share of the data held out for choices if ``fit`` is given no validation data.
     n_jobs : int or None, default=None
@@ -117,7 +141,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     anchor_X_, anchor_y_ : array of shape (n, inputs), (n,)
         Training points, in their own units.
     scaling_ : Scaling
-        Shift and scale of features and target.
+        Shift and scale of features and target, and the target's curve.
+    target_curve_ : {"none", "log", "log1p", "sqrt"}
+        The curve of the target that was chosen.
+    map_ : InputMap or None
+        The curves in front of the networks.
+    input_map_ : int or "none"
+        Straight pieces of a curve, at most, that were chosen.
     validation_ : (X, y)
         Points the settings were chosen on (the training points if nothing was held out).
     validation_rmse_ : float
@@ -135,6 +165,11 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         validation groups for choices and intervals.
     trials_ : list of dict
         Every network that was trained, with its validation error.
+    curve_choice_ : dict or None
+        How ``target_curve="auto"`` chose: the skewness of the training targets and, if that is
+        high, the error of each curve in units of the target (``rmse``), how much smaller the mean
+        square is than without a curve, as a share (``gain``), and the standard error of that
+        (``gain_error``). None if it was not left to be chosen.
     teaching_ : dict or None
         Who taught (``teachers``, each with its error on points that it did not see and its weight),
         the error of all together in standard deviations of the target (``noise``), whether their
@@ -153,6 +188,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     True
     """
 
+    input_map_: int | str = "none"
     difficulty_: FloatArray | None = None
     left_out_: CalibrationRows | None = None
     trust_: float = USUAL_TRUST
@@ -163,6 +199,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         twins: int | str = "auto",
         hidden: int | tuple[int, ...] | str = "auto",
         activation: str = "auto",
+        input_map: int | str = "none",
         pairs: str | int = "all",
         neighbors: int = NEIGHBORS,
         anchors: Anchors = "auto",
@@ -172,6 +209,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         effort: str = "normal",
         steps: int | str = "auto",
         teachers: Any = "auto",
+        target_curve: str = "none",
         intervals: bool = True,
         impute: str | None = None,
         validation_fraction: float = 0.125,
@@ -182,6 +220,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.twins = twins
         self.hidden = hidden
         self.activation = activation
+        self.input_map = input_map
         self.pairs = pairs
         self.neighbors = neighbors
         self.anchors = anchors
@@ -191,6 +230,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self.effort = effort
         self.steps = steps
         self.teachers = teachers
+        self.target_curve = target_curve
         self.intervals = intervals
         self.impute = impute
         self.validation_fraction = validation_fraction
@@ -271,8 +311,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                     checkpoint=checkpoint,
                     resume=resume,
                 )
-            self.architecture_ = task.architecture(self.activation_)
-            self.weights_ = choice.weights
+            self.input_map_ = choice.candidate.bins or "none"
             self.anchor_X_, self.anchor_y_ = train
             self.validation_ = held
             if not len(held[1]):
@@ -287,6 +326,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if not np.isfinite(self.validation_rmse_):
             raise DivergedError
         return self
+
+    def resolved(self) -> Any:
+        """Return an unfitted copy with the chosen values in place of "auto"."""
+        return super().resolved().set_params(input_map=self.input_map_)
 
     def facts(self) -> dict[str, Any]:
         """Return what a notebook shows of a fitted model: shape, error, intervals and bytes."""
@@ -313,6 +356,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 twins=self._twins,
                 activation=self.activation_,
                 intervals=bool(self.intervals),
+                map_outputs=0 if self.map_ is None else self.map_.outputs,
+                map_rows=0 if self.map_ is None else len(self.map_.table),
             )
             return twin_bytes(shape)
         except InputError:
@@ -329,6 +374,43 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def _shape(self) -> tuple[int, tuple[int, ...]]:
         """Return the number of twins and the widths of their layers."""
         return shape_of(self.twins, self.hidden)
+
+    def _scale(self, train: Points, validation: Points) -> dict[str, Any]:
+        """Fit the scaling, and return arguments of a ``Task``: scaled rows, and maps to try."""
+        table = super()._scale(train, validation)
+        return {**table, "map_sizes": self._map_sizes(table["x"][: table["train"]])}
+
+    def _kinds(self, task: Task) -> list[tuple[int, Settings]]:
+        """Bins of the maps that networks may have, 0 for none, and the settings to try with them.
+
+        Whoever asks for a map and an activation that is not usually tried with it gets both.
+        """
+        settings = MAPPED if self.activation in ("auto", *MAPPED) else SETTINGS
+        mapped = [(bins, settings) for bins in task.map_sizes]
+        return [*super()._kinds(task), *mapped] if isinstance(self.input_map, str) else mapped
+
+    def _map_sizes(self, scaled: FloatArray) -> dict[int, MapSize]:
+        """Return what the maps to try for scaled training points ``(n, f)`` cost, by their bins."""
+        bins = BINS
+        if not isinstance(self.input_map, str):
+            bins = positive_integer("input_map", self.input_map)
+            if bins > MOST_BINS:
+                raise wrong_value("input_map", bins, f"is more than {MOST_BINS}")
+        elif one_of("input_map", self.input_map, ("none", "auto")) == "none":
+            return {}
+        if self.pairs == "neighbors":
+            if is_auto(self.input_map):
+                return {}
+            raise InputError("input_map: neighbors are found without a map; use pairs='all'")
+        features, (twins, hidden) = scaled.shape[1], self._shape()
+        rows = sum(map(len, choose_knots(scaled, bins)))
+        if not rows:
+            if is_auto(self.input_map):
+                return {}
+            raise InputError("input_map: no feature has more than two values, so none has a curve")
+        if is_auto(self.hidden):
+            hidden = narrowed(features, twins, hidden, features + EXTRA, rows)
+        return {bins: MapSize(EXTRA, hidden)}
 
     def _learn_errors(
         self, held: Points, folds: list[LeftOut], seed: int, progress: Progress
@@ -359,11 +441,14 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def _errors(
         self, X: npt.ArrayLike, y: npt.ArrayLike
     ) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
-        """Signals ``(3, n)`` and errors ``(n,)`` of points, and which have a feature outside."""
+        """Signals ``(3, n)`` and errors ``(n,)`` of points, and which have a feature outside.
+
+        All are on the target's curve.
+        """
         x = self._check(X)
         mean, signals = self.signals(x)
         outside: npt.NDArray[np.bool_] = np.asarray(self.outside(x).any(axis=1))
-        return signals, check_targets(y, len(x)) - mean, outside
+        return signals, self.scaling_.curved(check_targets(y, len(x))) - mean, outside
 
     def calibrate(
         self,
@@ -401,7 +486,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def signals(self, X: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Predictions ``(n,)``, and their spread, asymmetry and difficulty ``(3, n)``.
 
-        All are in units of the target; the model must have been fitted with intervals.
+        All are in units of the target, on its curve if it has one: intervals are calibrated there.
+        The model must have been fitted with intervals.
         """
         return self._signals(X, None, None)
 
@@ -439,7 +525,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if self.calibration_ is None:
             raise InputError("the model has no intervals and cannot adapt without them")
         mean, scale = super()._scaled(x, None, None)
-        new = y - mean, (y - mean) / scale
+        off = self.scaling_.curved(y) - mean
+        new = off, off / scale
         self.own_ = (
             tuple(map(np.concatenate, zip(self.own_, new, strict=True))) if self.own_ else new
         )
@@ -480,31 +567,37 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         check_is_fitted(self)
         j = row_number("j", j, len(self.anchor_y_))
         twin = row_number("twin", twin, len(self.weights_))
-        features = len(self.encoding_.inputs)
-        ordinary = Architecture(features, self.architecture_.hidden, self.activation_)
+        inputs = self.architecture_.inputs // 2
+        ordinary = Architecture(inputs, self.architecture_.hidden, self.activation_)
         network = np.empty((1, ordinary.size), np.float32)
         parts, own_parts = self.architecture_.parts(self.weights_[twin]), ordinary.parts(network[0])
         for (kernel, bias), (own_kernel, own_bias) in zip(parts, own_parts, strict=True):
             own_kernel[...], own_bias[...] = kernel[: len(own_kernel)], bias
-        anchor = self.scaling_.features(self.anchor_X_[j])
-        own_parts[0][1][...] += anchor @ parts[0][0][features:]
+        anchor = self._features(self.anchor_X_[j])
+        own_parts[0][1][...] += anchor @ parts[0][0][inputs:]
         own_parts[-1][1][...] += self.scaling_.target(self.anchor_y_[j])
-        return AnnRegressor.from_network(ordinary, network, self.scaling_, self.encoding_)
+        return AnnRegressor.from_network(
+            ordinary, network, self.scaling_, self.encoding_, self.map_
+        )
 
     @property
     def _twins(self) -> int:
         return len(self.weights_)
 
+    def _features(self, x: FloatArray) -> FloatArray:
+        """Return points ``(..., f)`` as the networks take them."""
+        return self.inputs_of(self.scaling_.features(x))
+
     def _across(
         self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
     ) -> Iterator[FloatArray]:
-        scaled = self.scaling_.features(x)
-        every = np.broadcast_to(scaled, (len(self.weights_), *scaled.shape))
+        mapped = self._features(x)
+        every = np.broadcast_to(mapped, (len(self.weights_), *mapped.shape))
         blocks = differences(
             self.architecture_,
             self.weights_,
             every,
-            self.scaling_.features(anchors),
+            self._features(anchors),
             chosen,
             symmetric=symmetric,
         )
@@ -517,13 +610,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         x = self._check(X)
         assert self.difficulty_ is not None  # calibration needs it
         points, targets, each, chosen = self._assigned(x, anchors, neighbors)
-        scaled = self.scaling_.features(x)
+        mapped = self._features(x)
         blocks = signals(
             self.architecture_,
             self.weights_,
             self.difficulty_,
-            np.broadcast_to(scaled, (self._twins, *scaled.shape)),
-            self.scaling_.features(points),
+            np.broadcast_to(mapped, (self._twins, *mapped.shape)),
+            self._features(points),
             chosen,
         )
         means, found, start = [], [], 0

@@ -48,18 +48,19 @@ def anchor_uncertainty(
     Returns
     -------
     array of shape (n, members)
-        In units of the target; in the order of ``model.estimates(X, anchors="all")``.
+        In units of the target, on its curve if it has one; in the order of
+        ``model.estimates(X, anchors="all")``.
     """
     _measure(model, by)
     if model.pairs == "neighbors":
         raise InputError("a model trained on neighbors has different anchors for each point")
     if by == "asymmetry":
-        plain = model.estimates(X, anchors="all", symmetric=False)
-        sums: FloatArray = 2 * (plain - model.estimates(X, anchors="all"))
+        plain = model.estimates(X, anchors="all", symmetric=False, curved=True)
+        sums: FloatArray = 2 * (plain - model.estimates(X, anchors="all", curved=True))
         return np.abs(sums)
     anchors = model.anchor_X_
     if by == "spread":
-        std = model.spread(anchors, anchors="all")
+        _, std = model._mean_and_spread(anchors, "all", None, symmetric=True)
         leave = model.crossed(X, anchors[:1])
         return np.broadcast_to(np.tile(std, len(leave)), (leave.shape[1], len(leave) * len(std)))
     b = anchors[np.random.default_rng(0).permutation(len(anchors))[:_LOOPS]]
@@ -114,8 +115,8 @@ def weighted_prediction(
     each = getattr(model, "sample_weights_", None)
     if each is not None:  # as in the mean of all anchors
         weights *= np.tile(each, weights.shape[1] // len(each))
-    averages: FloatArray = np.average(model.estimates(X, anchors="all"), axis=1, weights=weights)
-    return averages
+    estimates = model.estimates(X, anchors="all", curved=True)
+    return model.scaling_.uncurved(np.average(estimates, axis=1, weights=weights))
 
 
 def sparsification(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:

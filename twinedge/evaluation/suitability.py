@@ -35,7 +35,7 @@ from twinedge.training.selection import (
     predict_held_out,
 )
 from twinedge.training.tasks import FOLDS, PairTask
-from twinedge.training.trainer import Checkpoint, NetworkJob, Trained
+from twinedge.training.trainer import Checkpoint, Trained
 from twinedge.training.trainer import train as train_networks
 from twinedge.wording import plural
 
@@ -94,6 +94,7 @@ def suitability(
     *,
     effort: str = "quick",
     seed: int = 0,
+    target_curve: str = "none",
     n_jobs: int | None = -1,
     verbose: bool = False,
     checkpoint: Path | None = None,
@@ -108,6 +109,8 @@ def suitability(
         As for a training.
     seed : int
         Seed of the networks.
+    target_curve : {"none", "log", "log1p", "sqrt"}
+        What the networks learn in place of the target, as for a training.
     n_jobs : int or None
         Trainings at a time, as in scikit-learn; by default one per core.
     verbose : bool
@@ -120,7 +123,9 @@ def suitability(
     InputError
         If there are too few rows to compare on.
     """
-    model = TwinRegressor(effort=effort, random_state=seed, n_jobs=n_jobs)
+    model = TwinRegressor(
+        effort=effort, target_curve=target_curve, random_state=seed, n_jobs=n_jobs
+    )
     seed, threads = seed_of(seed), jobs_of(n_jobs)
     task, train, held = _task(model, source, seed)
     if task.train < FEWEST_ROWS or not task.has_folds:
@@ -172,11 +177,11 @@ def _twin(
 
     They are those to expect of as many networks together as the model has.
     """
-    candidates, plan = model._candidates(), model._plan(task.train)
+    candidates, plan = model._candidates(task), model._plan(task.train)
     networks = model._shape()[0]
 
     def trained(stage: str, steps: int, **more: int) -> list[Trained]:
-        jobs = [NetworkJob(*one, steps, seed + k, k) for one in candidates for k in range(FOLDS)]
+        jobs = [one.job(steps, seed + k, k) for one in candidates for k in range(FOLDS)]
         return train_networks(
             task,
             jobs,
@@ -197,8 +202,12 @@ def _twin(
         predictions = predict_held_out(task, candidates, found, task.x[:0])
         best = best_candidates(task, candidates, predictions)
     left = _averaging(task, found[best[0] * FOLDS :][:FOLDS], networks)
-    off = predictions[best[0]].rows.astype(np.float64) - task.y[: task.train]
-    errors: FloatArray = off * task.scale * np.sqrt(left)
+    rows = predictions[best[0]].rows
+    if task.curved is None:
+        off = (rows.astype(np.float64) - task.y[: task.train]) * task.scale
+    else:
+        off = task.curved.restored(rows) - task.curved.restored(task.y[: task.train])
+    errors: FloatArray = off * np.sqrt(left)
     return errors
 
 
@@ -207,7 +216,7 @@ def _averaging(task: PairTask, ours: list[Trained], networks: int) -> float:
     rest = np.arange(task.train, len(task.y))
     if not len(rest):
         return 1.0
-    architecture = task.architecture(ours[0].job.activation)
+    architecture = task.architecture(ours[0].job)
     points = np.broadcast_to(task.x[rest], (len(ours), *task.x[rest].shape))
     stack = np.stack([one.weights for one in ours])
     off = task.predict(architecture, stack, points, [one.job for one in ours]) - task.y[rest]

@@ -336,7 +336,7 @@ def _compiled(architecture: Architecture, kind: PointExamples, batch: int) -> Ca
             with tf.GradientTape() as tape:
                 tape.watch(values)
                 losses = kind.loss(architecture.forward(values, x), y)
-            gradient = tape.gradient(losses, values)
+            gradient = architecture.tied(tape.gradient(losses, values))
             done = start + k + 1
             t = tf.cast(done, tf.float32)
             rate = top_rate * 0.5 * (1 + tf.cos(pi * t / tf.cast(steps, tf.float32)))

@@ -29,7 +29,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -218,8 +218,12 @@ class Architecture:
                 _silu(h)
         return found
 
+    def tied(self, gradient: Any) -> Any:
+        """Return the gradient ``(c, size)`` of a stack as its networks follow it: each its own."""
+        return gradient
+
     def forward(self, stack: Any, x: Any) -> Any:
-        """Return the same as a tensor, which knows its gradients."""
+        """Return the outputs as a tensor, which knows its gradients."""
         activate = getattr(tf.nn, self.activation)
         *hidden, (kernel, bias) = self.tensors(stack)
         for hidden_kernel, hidden_bias in hidden:
@@ -268,16 +272,22 @@ class Scaling:
         ``indicators`` ``(f,)`` says which features are inputs of categories and calendars,
         ``weights`` ``(n,)`` how much each row counts, ``curve`` what is learnt of the target.
         """
-        y = y if curve is None else curve.forward(y)
-        y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
-        y_scale = 1.0 if y_scale <= _NOISE * abs(y_mean) else y_scale
         numbers = np.ones(x.shape[1], bool) if indicators is None else ~indicators
         x_mean, x_scale, limit = _scales(x, numbers, weights)
         coarse = np.abs(x_mean) > _FINE * x_scale
         if coarse.any():
             x_mean, x_scale, limit = _scales(_rounded(x, coarse), numbers, weights)
             x_mean = _rounded(x_mean, coarse)
-        return cls(x_mean, x_scale, y_mean, y_scale, limit, curve)
+        return cls(x_mean, x_scale, 0.0, 1.0, limit).bent(y, weights, curve)
+
+    def bent(
+        self, y: FloatArray, weights: FloatArray | None, curve: TargetCurve | None
+    ) -> "Scaling":
+        """Return the same scaling of the features, with a curve for the targets of these rows."""
+        y = y if curve is None else curve.forward(y)
+        y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
+        y_scale = 1.0 if y_scale <= _NOISE * abs(y_mean) else y_scale
+        return replace(self, y_mean=y_mean, y_scale=y_scale, curve=curve)
 
     @property
     def _coarse(self) -> npt.NDArray[np.bool_]:
@@ -298,7 +308,11 @@ class Scaling:
 
     def target(self, y: FloatArray) -> FloatArray:
         """Scaled target, in float32, as the networks learn it."""
-        scaled: FloatArray = ((self.curved(y) - self.y_mean) / self.y_scale).astype(np.float32)
+        return self.scaled(self.curved(y))
+
+    def scaled(self, c: FloatArray) -> FloatArray:
+        """Scaled target, in float32, of targets on the curve."""
+        scaled: FloatArray = ((c - self.y_mean) / self.y_scale).astype(np.float32)
         return scaled
 
     def restored(self, scaled: FloatArray) -> FloatArray:

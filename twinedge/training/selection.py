@@ -17,7 +17,7 @@ by the networks that predict it. These choose among the finalists, and their err
 the model will be in a group that it never saw.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,8 @@ import numpy as np
 from twinedge.progress import Progress
 from twinedge.scoring.scores import rmse
 from twinedge.training.batches import Setting, expected_seconds
-from twinedge.training.network import FloatArray
+from twinedge.training.input_map import InputMap, MappedArchitecture
+from twinedge.training.network import Architecture, FloatArray
 from twinedge.training.tasks import BATCH, FOLDS, Rows, Task
 from twinedge.training.teachers import SHARE, Predictions, TaughtTask, Teachers, Teaching
 from twinedge.training.trainer import (
@@ -40,10 +41,16 @@ from twinedge.training.trainer import (
 
 # One decay that lets a network follow the rows, and one that keeps it from fitting their noise.
 # Teachers do that as well, and better: taught networks take the first.
-SETTINGS = {
+Settings = Mapping[str, tuple[Setting, ...]]  # to try with each activation
+SETTINGS: Settings = {
     "relu": (Setting(1e-2, 0.03), Setting(1e-2, 0.3)),
     "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
 }
+
+# Those of networks with a map in front of them; how many bins its curves have, unless somebody
+# says, and at most; and how many numbers it makes in addition to the features.
+MAPPED: Settings = {"relu": (Setting(1e-2, 0.03),)}
+BINS, MOST_BINS, EXTRA = 8, 255, 8
 
 # Thousands of rows cannot be memorised: larger batches, and more of them, pay off.
 _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
@@ -59,14 +66,29 @@ ACROSS = 10  # folds of groups at most, so that networks see nearly as many as t
 _STILL = 1e-6  # scaled range of a constant feature: rounding noise
 
 
-LeftOut = tuple[Rows, FloatArray]  # rows, and networks (c, size) that did not see them
+class LeftOut(NamedTuple):
+    """Rows, and networks ``(c, size)`` that did not see them, with the map in front of them."""
+
+    rows: Rows
+    weights: FloatArray
+    map: InputMap | None
 
 
 class Candidate(NamedTuple):
-    """One way to train: an activation and a setting."""
+    """One way to train: an activation, a setting, and the bins of a feature in a map."""
 
     activation: str
     setting: Setting
+    bins: int = 0  # no map
+
+    @property
+    def shares_map(self) -> bool:
+        """Whether networks share a map: those of the folds have one each."""
+        return False
+
+    def job(self, steps: int, seed: int, fold: int | None = None) -> NetworkJob:
+        """Return one network to train this way."""
+        return NetworkJob(self.activation, self.setting, steps, seed, fold, self.bins)
 
 
 @dataclass(frozen=True)
@@ -102,7 +124,9 @@ class Choice:
     """The outcome: a candidate, its networks and how it was found."""
 
     candidate: Candidate
+    architecture: Architecture  # of the networks
     weights: FloatArray  # of the trained networks (c, size)
+    map: InputMap | None  # in front of them
     steps: int  # length of their training
     trials: list[dict[str, Any]]  # every network trained, with its validation RMSE
     score: float  # validation RMSE of the networks together, in units of the target
@@ -169,11 +193,7 @@ def choose(
     left_out: list[LeftOut] = []
     try:
         if _compares(task, candidates, teachers):
-            jobs = [
-                NetworkJob(*one, plan.folds, seed + k, k)
-                for one in candidates
-                for k in range(FOLDS)
-            ]
+            jobs = [one.job(plan.folds, seed + k, k) for one in candidates for k in range(FOLDS)]
             results = run_round(task, "folds", jobs)
             points = teachers.points(task) if teachers else task.x[:0]
             predictions = predict_held_out(task, candidates, results, points)
@@ -184,20 +204,16 @@ def choose(
                 if plan.teachers and teaching.noise < _EXACT:
                     steps *= 2
             finalists = [candidates[k] for k in best[: 1 if plan.folds >= LONG_ENOUGH else None]]
-            taught = [_gentlest(candidates, one.activation) for one in finalists]
+            taught = [_gentlest(candidates, one) for one in finalists]
             candidates = finalists
         if across and (intervals or len(candidates) > 1):
             finer = task.across(ACROSS)
-            jobs = [
-                NetworkJob(*one, steps, seed + k, k)
-                for one in candidates
-                for k in range(finer.folds)
-            ]
+            jobs = [one.job(steps, seed + k, k) for one in candidates for k in range(finer.folds)]
             results = run_round(finer, "across groups", jobs)
             predictions = predict_held_out(finer, candidates, results, task.x[:0])
             number = best_candidates(finer, candidates, predictions)[0]
             mine = results[number * finer.folds : (number + 1) * finer.folds]
-            left_out = [(finer.fold(k), network.weights[None]) for k, network in enumerate(mine)]
+            left_out = [_left_out(finer, k, network) for k, network in enumerate(mine)]
             candidates, taught = [candidates[number]], [taught[number]]
     except (Interrupted, KeyboardInterrupt):
         if not latest:
@@ -214,7 +230,7 @@ def choose(
     found: list[_Finalist] = []
     interrupted = False
     for what, stage, those in rounds:
-        jobs = [NetworkJob(*one, steps, seed + k) for one in those for k in range(networks)]
+        jobs = [one.job(steps, seed + k) for one in those for k in range(networks)]
         try:
             results = run_round(what, stage, jobs)
         except Interrupted as stop:
@@ -262,7 +278,7 @@ def _stages(
     stages, finalists = {}, candidates
     if _compares(task, candidates, teachers):
         stages[TITLES["folds"]] = _seconds(task, candidates, FOLDS * plan.folds)
-        finalists = list({one.activation: one for one in candidates}.values())
+        finalists = list({(one.activation, one.bins): one for one in candidates}.values())
         finalists = finalists[: 1 if plan.folds >= LONG_ENOUGH else None]
     if teachers is not None:
         stages |= teachers.seconds()
@@ -277,9 +293,7 @@ def _stages(
 
 def _seconds(task: Task, candidates: list[Candidate], steps: int) -> float:
     """Return the expected seconds of so many steps of each candidate."""
-    shapes = [
-        (task.batch_of(one.activation), task.architecture(one.activation)) for one in candidates
-    ]
+    shapes = [(task.batch_of(one.activation), task.architecture(one)) for one in candidates]
     return sum(expected_seconds(steps, *shape) for shape in shapes)
 
 
@@ -290,7 +304,7 @@ def predict_held_out(
     elsewhere = np.concatenate([task.x[task.train :], points])
     found = []
     for k, candidate in enumerate(candidates):
-        architecture = task.architecture(candidate.activation)
+        architecture = task.architecture(candidate)
         rows, rest = np.empty(task.train, np.float32), np.zeros(len(elsewhere), np.float32)
         for job, weights, *_ in networks[k * task.folds : (k + 1) * task.folds]:
             held = task.fold(job.fold or 0)
@@ -298,26 +312,29 @@ def predict_held_out(
             predicted = task.predict(architecture, weights[None], x[None], [job])[0]
             rows[held] = predicted[: len(held)]
             rest += predicted[len(held) :] / task.folds
-        found.append(Predictions(f"{candidate.activation} networks", rows, rest))
+        mapped = "mapped " if candidate.bins else ""
+        found.append(Predictions(f"{mapped}{candidate.activation} networks", rows, rest))
     return found
 
 
 def best_candidates(
     task: Task, candidates: list[Candidate], predictions: list[Predictions]
 ) -> list[int]:
-    """Return which candidate of each activation is best on the rows, and the best of all first."""
+    """Return which candidate of each kind of network is best on the rows, the best of all first."""
     off = np.abs(np.stack([one.rows for one in predictions]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
-    found: dict[str, int] = {}
+    found: dict[tuple[str, int], int] = {}
     weights = None if task.weights is None else task.weights[: task.train]
     for k in np.argsort(np.average(off, axis=1, weights=weights), kind="stable"):
-        found.setdefault(candidates[k].activation, int(k))
+        found.setdefault((candidates[k].activation, candidates[k].bins), int(k))
     return list(found.values())
 
 
-def _gentlest(candidates: list[Candidate], activation: str) -> Candidate:
-    """Return the candidate of an activation with the least weight decay."""
-    those = [one for one in candidates if one.activation == activation]
+def _gentlest(candidates: list[Candidate], kind: Candidate) -> Candidate:
+    """Return the candidate of the same kind of network with the least weight decay."""
+    those = [
+        one for one in candidates if (one.activation, one.bins) == (kind.activation, kind.bins)
+    ]
     return min(those, key=lambda one: one.setting.weight_decay)
 
 
@@ -329,7 +346,7 @@ def _finalist(task: Task, networks: list[Trained], taught: bool) -> _Finalist:
 def _errors(task: Task, networks: list[Trained], weights: list[FloatArray]) -> FloatArray:
     """Return the errors on validation rows of the mean of networks with these weights."""
     jobs = [one.job for one in networks]
-    found = task.errors(task.architecture(jobs[0].activation), np.stack(weights), jobs)
+    found = task.errors(task.architecture(jobs[0]), np.stack(weights), jobs)
     return np.where(np.isfinite(found), found, np.finfo(np.float32).max)
 
 
@@ -374,26 +391,46 @@ def _chosen(
             "noise": round(teaching.noise, 4) if np.isfinite(teaching.noise) else None,
             "teachers": teaching.teachers,
         }
+    architecture, networks, learnt = _without_map(task, weights, job)
     return Choice(
-        Candidate(job.activation, job.setting),
-        _without_constants(task, np.stack(weights), job),
+        Candidate(job.activation, job.setting, job.bins),
+        architecture,
+        networks,
+        learnt,
         job.steps,
         trials,
         rmse(errors),
         taught_by,
         interrupted,
-        [(rows, _without_constants(task, network, job)) for rows, network in across],
+        list(across),
     )
 
 
-def _without_constants(task: Task, networks: FloatArray, job: NetworkJob) -> FloatArray:
-    """Disconnect features that never change, so that values never seen have no effect."""
-    architecture = task.architecture(job.activation)
-    still = np.ptp(task.x[: task.train], axis=0) < _STILL
-    for network in networks if still.any() else ():
+def _left_out(task: Task, fold: int, network: Trained) -> LeftOut:
+    _, weights, learnt = _without_map(task, [network.weights], network.job)
+    return LeftOut(task.fold(fold), weights, learnt)
+
+
+def _without_map(
+    task: Task, weights: Sequence[FloatArray], job: NetworkJob
+) -> tuple[Architecture, FloatArray, InputMap | None]:
+    """Take the map off networks that share it; returns their shape, the networks and the map.
+
+    Features that never change are disconnected, so that values never seen have no effect.
+    """
+    architecture, learnt = task.architecture(job), None
+    networks = np.stack(weights)
+    if isinstance(architecture, MappedArchitecture):
+        knots = task.knots(job.bins)
+        parts = [architecture.without_map(one, knots) for one in networks]
+        networks, learnt = np.stack([one for one, _ in parts]), parts[0][1]
+        architecture = architecture.network
+    still = np.flatnonzero(np.ptp(task.x[: task.train], axis=0) < _STILL)
+    for network in networks if len(still) else ():
         kernel, _ = architecture.parts(network)[0]
-        kernel[np.tile(still, len(kernel) // len(still))] = 0
-    return networks
+        each = task.x.shape[1] if learnt is None else learnt.outputs
+        kernel.reshape(-1, each, kernel.shape[1])[:, still] = 0
+    return architecture, networks, learnt
 
 
 def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:
@@ -404,6 +441,7 @@ def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:
             "activation": one.job.activation,
             "learning_rate": one.job.setting.learning_rate,
             "weight_decay": one.job.setting.weight_decay,
+            **({"bins": one.job.bins} if one.job.bins else {}),
             "steps": one.job.steps,
             "rmse_val": one.score,
         }

@@ -1,15 +1,23 @@
 """What the trainer is to learn: the rows, which network sees which, and how they are scored."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from twinedge.scoring.weights import in_proportion
 from twinedge.training.batches import Examples, IndexArray
-from twinedge.training.network import Architecture, FloatArray
+from twinedge.training.input_map import (
+    Knots,
+    MappedArchitecture,
+    choose_knots,
+    coded,
+    codes_of,
+)
+from twinedge.training.network import Architecture, FloatArray, Scaling
 from twinedge.training.pairs import differences, nearest
 from twinedge.training.trainer import NetworkJob
 
@@ -23,6 +31,30 @@ FOLDS = 5  # a fifth of the training rows is held out when candidates are compar
 # Enough to compare networks; all would take longer than the training between two looks.
 _LOOK_POINTS, _LOOK_ANCHORS = 512, 64
 _COMPARED = 4096  # validation rows that the last choice is made on
+
+
+class Kind(Protocol):
+    """What determines the shape of a network: of a candidate, or of a network to train."""
+
+    @property
+    def activation(self) -> str:
+        """Activation of the hidden layers."""
+
+    @property
+    def bins(self) -> int:
+        """Bins of a feature in the map in front of the network; 0 for no map."""
+
+    @property
+    def shares_map(self) -> bool:
+        """Whether the networks of a stack share one map."""
+
+
+@dataclass(frozen=True)
+class MapSize:
+    """What a map costs, and what gives way to it."""
+
+    extra: int  # numbers that it adds to the features
+    hidden: tuple[int, ...]  # widths of the layers of a network behind it
 
 
 @dataclass(frozen=True)
@@ -43,6 +75,9 @@ class Task:
     groups: Rows | None = None  # numbers from 0 (train,): rows of one are held out together
     weights: FloatArray | None = None  # of rows (n,), on average 1 over the training rows
     folds: int = FOLDS  # parts of the training rows that are held out in turn
+    curved: Scaling | None = None  # of a target with a curve: errors are in the user's units
+    map_sizes: dict[int, MapSize] = field(default_factory=dict)  # of maps, by their bins
+    _knots: dict[int, Knots] = field(default_factory=dict, compare=False, repr=False)
 
     def batch_of(self, activation: str) -> int:
         """Examples per step of a network with this activation."""
@@ -85,9 +120,38 @@ class Task:
             return np.arange(self.train)[:_LOOK_POINTS]
         return rows[:_LOOK_POINTS]
 
-    def architecture(self, activation: str) -> Architecture:
+    def architecture(self, kind: Kind) -> Architecture:
         """Shape of the networks."""
         raise NotImplementedError
+
+    def knots(self, bins: int) -> Knots:
+        """Knots of a map with so many bins, placed by the training rows."""
+        if bins not in self._knots:
+            self._knots[bins] = choose_knots(self.x[: self.train], bins)
+        return self._knots[bins]
+
+    def coded(self, x: FloatArray, bins: int) -> FloatArray:
+        """Return scaled points ``(n, f)`` as the networks are trained on: with codes for a map."""
+        return coded(self.knots(bins), x) if bins else x
+
+    def behind_map(
+        self, architecture: Architecture, stack: FloatArray, bins: int
+    ) -> tuple[Architecture, FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Take the maps off a stack of networks.
+
+        Returns the shape of the networks, the networks ``(c, size)``, and the function that turns
+        scaled points ``(c, n, f)`` into what each of them takes.
+        """
+        if not isinstance(architecture, MappedArchitecture):
+            return architecture, stack, lambda x: x
+        networks, maps = zip(
+            *(architecture.without_map(one, self.knots(bins)) for one in stack), strict=True
+        )
+
+        def mapped(x: FloatArray) -> FloatArray:
+            return np.stack([one.apply(mine) for one, mine in zip(maps, x, strict=True)])
+
+        return architecture.network, np.stack(networks), mapped
 
     def widened(
         self, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None
@@ -97,7 +161,8 @@ class Task:
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training data of a stack of these networks."""
-        return self.widened(self.x, self.y, self._rows_of_all(jobs), self.weights)
+        x = self.coded(self.x, jobs[0].bins)
+        return self.widened(x, self.y, self._rows_of_all(jobs), self.weights)
 
     def predict(
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
@@ -124,7 +189,10 @@ class Task:
         rows = rows if len(rows) else np.arange(self.train)[:_COMPARED]
         points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
         mean = self.predict(architecture, stack, points, jobs).mean(axis=0)
-        errors = np.asarray((mean - self.y[rows]).astype(np.float64) * self.scale)
+        if self.curved is None:
+            errors = np.asarray((mean - self.y[rows]).astype(np.float64) * self.scale)
+        else:
+            errors = self.curved.restored(mean) - self.curved.restored(self.y[rows])
         if self.weights is None:
             return errors
         return np.asarray(errors * np.sqrt(self.weights[rows] / self.weights[rows].mean()))
@@ -143,20 +211,22 @@ class Task:
         return _even([self.rows(job) for job in jobs]).astype(np.int32)
 
     def _rmse(self, predicted: FloatArray, rows: Rows) -> FloatArray:
-        error = predicted - self.y[rows]
+        error, scale = predicted - self.y[rows], self.scale
+        if self.curved is not None:
+            error, scale = self.curved.restored(predicted) - self.curved.restored(self.y[rows]), 1.0
         weights = None if self.weights is None else self.weights[rows]
         squares = np.square(error, dtype=np.float64)
         rmse: FloatArray = np.sqrt(np.average(squares, axis=-1, weights=weights))
-        return rmse * self.scale
+        return rmse * scale
 
 
 @dataclass(frozen=True)
 class PointTask(Task):
     """An ordinary network: x in, y out."""
 
-    def architecture(self, activation: str) -> Architecture:
+    def architecture(self, kind: Kind) -> Architecture:
         """Shape of networks that take one point."""
-        return Architecture(self.x.shape[1], self.hidden, activation)
+        return Architecture(self.x.shape[1], self.hidden, kind.activation)
 
     def widened(
         self, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None
@@ -180,9 +250,20 @@ class PairTask(Task):
     # Score with this many nearest training rows as anchors, instead of a random few if None.
     neighbors: int | None = None
 
-    def architecture(self, activation: str) -> Architecture:
+    def architecture(self, kind: Kind) -> Architecture:
         """Shape of networks that take two points."""
-        return Architecture(2 * self.x.shape[1], self.hidden, activation)
+        features = self.x.shape[1]
+        if not kind.bins:
+            return Architecture(2 * features, self.hidden, kind.activation)
+        size, codes = self.map_sizes[kind.bins], codes_of(self.knots(kind.bins))
+        return MappedArchitecture(
+            2 * (features + size.extra),
+            size.hidden,
+            kind.activation,
+            features=features,
+            codes=codes,
+            shared=kind.shares_map,
+        )
 
     @property
     def teachable(self) -> bool:
@@ -214,7 +295,8 @@ class PairTask(Task):
             )
             used = np.stack([mine[c] for mine, c in zip(anchors, chosen, strict=True)])
             values, each = self.y[used], None if self.weights is None else self.weights[used]
-        blocks = differences(architecture, stack, x, self.x[anchors], chosen)
+        network, stack, mapped = self.behind_map(architecture, stack, jobs[0].bins)
+        blocks = differences(network, stack, mapped(x), mapped(self.x[anchors]), chosen)
         estimates = np.concatenate(list(blocks), axis=1) + values
         return np.asarray(np.average(estimates, axis=2, weights=each))
 

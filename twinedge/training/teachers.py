@@ -43,7 +43,7 @@ from twinedge.errors import InputError, wrong_value
 from twinedge.scoring.weights import draw, of_rows
 from twinedge.training.batches import Examples
 from twinedge.training.network import Architecture, FloatArray, Scaling
-from twinedge.training.tasks import FOLDS, Rows, Task
+from twinedge.training.tasks import FOLDS, Kind, Rows, Task
 from twinedge.training.trainer import NetworkJob
 
 NETWORKS = "networks"  # the twins themselves, trained on the other folds
@@ -56,7 +56,10 @@ _GP_ROWS, _GP_LENGTH_ROWS = 1500, 300  # a process keeps the first, and fits len
 
 @dataclass(frozen=True)
 class Teacher:
-    """One teacher; it sees features and targets in their own units."""
+    """One teacher; it sees features in their own units, and targets on their curve.
+
+    A fitted one predicts targets in their own units, as it has learnt.
+    """
 
     name: str  # in records
     estimator: Any  # a regressor with scikit-learn's interface
@@ -309,7 +312,8 @@ class Teachers:
                 found.append(one)
                 best = min(best, first_error(one))
             else:
-                dropped.append({"teacher": teacher.name, "rmse": one * task.scale, "weight": 0.0})
+                off = _rmse(task, one, target[first], of_rows(weights, first))
+                dropped.append({"teacher": teacher.name, "rmse": off, "weight": 0.0})
         if not found:
             raise InputError("teachers: all of them are far off; train with teachers=None")
         rows = np.stack([one.rows for one in found], axis=1)
@@ -325,7 +329,7 @@ class Teachers:
         record = [
             {
                 "teacher": one.name,
-                "rmse": scoring.rmse(one.rows, target, weights) * task.scale,
+                "rmse": _rmse(task, one.rows, target, weights),
                 "weight": round(float(weight), 4),
             }
             for one, weight in zip(found, trust, strict=True)
@@ -345,26 +349,30 @@ class Teachers:
         weights: FloatArray | None,
         elsewhere: FloatArray,
         worst: float,
-    ) -> Predictions | float:
-        """Predict each fold without it; only the error in the first if that is above ``worst``."""
+    ) -> Predictions | FloatArray:
+        """Predict each fold without it; only the first if its error is above ``worst``."""
+        y = self.scaling.curved(self.y)
 
         def fold(k: int, teacher: Teacher) -> tuple[Any, FloatArray, FloatArray]:
             rest = np.setdiff1d(np.arange(len(self.y)), folds[k])
-            model = teacher.fit(self.X[rest], self.y[rest], of_rows(weights, rest))
+            model = teacher.fit(self.X[rest], y[rest], of_rows(weights, rest))
             points = np.concatenate([self.X[folds[k]], elsewhere])
             predicted = np.asarray(model.predict(points), np.float64).reshape(len(points))
             if not np.isfinite(predicted).all():
                 raise InputError(f"teachers: {teacher.name} predicts values that are not finite")
-            scaled = self.scaling.target(predicted)
+            if teacher.fitted and self.scaling.curve is not None:
+                # It may predict what the curve cannot take, such as a count below zero.
+                predicted = self.scaling.curved(np.maximum(predicted, self.y.min()))
+            scaled = self.scaling.scaled(predicted)
             return model, scaled[: len(folds[k])], scaled[len(folds[k]) :]
 
         with warnings.catch_warnings(), ThreadPoolExecutor(self.threads) as pool:
             warnings.simplefilter("ignore")  # about lengths at their bounds, and the like
             model, *first = fold(0, teacher)
-            truth = self.scaling.target(self.y[folds[0]])
+            truth = self.scaling.scaled(y[folds[0]])
             error = scoring.rmse(first[0], truth, of_rows(weights, folds[0]))
             if error > worst and not teacher.fitted:
-                return error
+                return first[0]
             later = teacher.after(model)
             rest = pool.map(lambda k: fold(k, later)[1:], range(1, FOLDS))
             found = [(first[0], first[1]), *rest]
@@ -372,6 +380,16 @@ class Teachers:
         for held, (predicted, _) in zip(folds, found, strict=True):
             rows[held] = predicted
         return Predictions(teacher.name, rows, np.mean([other for _, other in found], axis=0))
+
+
+def _rmse(
+    task: Task, predicted: FloatArray, target: FloatArray, weights: FloatArray | None
+) -> float:
+    """Error of scaled predictions ``(n,)``, in units of the target."""
+    if task.curved is None:
+        return scoring.rmse(predicted, target, weights) * task.scale
+    restored = task.curved.restored
+    return scoring.rmse(restored(predicted), restored(target), weights)
 
 
 def _is_finite(one: Predictions) -> bool:
@@ -410,9 +428,9 @@ class TaughtTask:
         """Examples per step."""
         return self.task.batch_of(activation)
 
-    def architecture(self, activation: str) -> Architecture:
+    def architecture(self, kind: Kind) -> Architecture:
         """Shape of the networks."""
-        return self.task.architecture(activation)
+        return self.task.architecture(kind)
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
         """Training rows, repeated if they are few, and the points between them."""
@@ -428,6 +446,7 @@ class TaughtTask:
         y = np.concatenate([mixed, task.y[task.train :], teaching.y]).astype(np.float32)
         x = np.concatenate([task.x, teaching.x]).astype(np.float32)
         weights = None if task.weights is None else np.append(task.weights, np.ones(points))
+        x = task.coded(x, jobs[0].bins)
         return task.widened(x, y, np.stack(rows).astype(np.int32), weights)
 
     def score(

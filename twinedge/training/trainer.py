@@ -151,6 +151,9 @@ def _check_owner(label: Path, owner: dict[str, Any]) -> None:
 _LOOKS = 20  # validations over one training
 # Rounds of a training, as progress shows them.
 TITLES = {
+    "curve none": "Comparing target curves, none",
+    "curve sqrt": "Comparing target curves, sqrt",
+    "curve log": "Comparing target curves, log",
     "folds": "Comparing settings",
     "longer folds": "Training the networks",
     "across groups": "Training across groups",
@@ -168,6 +171,12 @@ class NetworkJob:
     steps: int
     seed: int  # of the initial weights and of the order of the rows
     fold: int | None = None  # of the training rows kept for validation; None trains on all
+    bins: int = 0  # of a feature in the map in front of the network; 0 for no map
+
+    @property
+    def shares_map(self) -> bool:
+        """Whether it learns a map together with the other networks of its candidate."""
+        return self.bins > 0 and self.fold is None
 
 
 class Trained(NamedTuple):
@@ -260,15 +269,19 @@ def train(
 def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
     """Group similar networks into stacks, small enough to keep every thread busy."""
 
-    def alike(i: int) -> tuple[int, str, float, bool]:
-        job = jobs[i]
-        return -job.steps, job.activation, job.setting.learning_rate, job.fold is not None
+    def alike(i: int) -> tuple[int, str, float, bool, int, float]:
+        job, setting = jobs[i], jobs[i].setting
+        # Networks that share a map are in one stack, and those of another candidate in another.
+        apart = setting.weight_decay if job.shares_map else 0.0
+        kept_out = job.fold is not None
+        return -job.steps, job.activation, setting.learning_rate, kept_out, job.bins, apart
 
     share = -(-len(jobs) // threads)
     stacks = []
     for _, group in groupby(sorted(range(len(jobs)), key=alike), key=alike):
         those = list(group)
-        stacks += [those[k : k + share] for k in range(0, len(those), share)]
+        most = len(those) if jobs[those[0]].shares_map else share
+        stacks += [those[k : k + most] for k in range(0, len(those), most)]
     return stacks
 
 
@@ -307,7 +320,7 @@ class _Run:
         looks: int,
     ) -> None:
         self._task, self._jobs, self._meter, self._looks = task, jobs, meter, looks
-        self._architecture = task.architecture(jobs[0].activation)
+        self._architecture = task.architecture(jobs[0])
         self._stack = Stack(
             self._architecture,
             task.examples(jobs),
@@ -355,6 +368,8 @@ class _Run:
         state = self._stack.state
         now = self._task.score(self._architecture, state.average, self._jobs)
         now = np.where(np.isfinite(now), now, np.inf)  # a diverged network is the worst
+        if self._jobs[0].shares_map:  # their best weights are those of one moment
+            now = np.full_like(now, now.mean())
         better = now < self._watch.best
         best = np.where(better, now, self._watch.best)
         weights = np.where(better[:, None], state.average, self._watch.best_weights)
