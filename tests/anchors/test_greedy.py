@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 from twinedge.anchors import methods as subject
 from twinedge.anchors import rmse, select
 from twinedge.anchors.methods import forward
+from twinedge.anchors.pool import Evidence
 
 
 def exhaustive(residuals, k):
@@ -107,9 +108,11 @@ def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):
     # Nothing can be learned from pure noise: the honest error of k anchors is that of any k.
     honest, own = [], []
     for seed in range(10):
-        model, (_, y) = oracle(v=40, n=200, bias=0, seed=seed)
+        model, (X, y) = oracle(v=40, n=200, bias=0, seed=seed)
+        evidence = Evidence(model, X, y)
+        evidence.scale = 1.0
         residuals = (model.written[:, 0] - y[:, None]).T[None].astype(np.float32)
-        table = subject.Candidates(np.arange(200), np.ascontiguousarray(residuals), 1.0)
+        table = subject.Candidates(np.arange(200), np.ascontiguousarray(residuals), evidence)
         folds = np.array_split(np.random.default_rng(0).permutation(40), 5)
         honest.append(table.held_out_errors([4], folds).mean())
         own.append(np.square(residuals[0, table.choose(4)].mean(axis=0)).mean())
@@ -117,8 +120,11 @@ def test_errors_are_scored_on_points_that_had_no_part_in_the_choice(oracle):
     assert np.mean(own) < 0.12
 
 
-def test_held_out_errors_are_in_units_of_the_target():
+def test_held_out_errors_are_in_units_of_the_target(oracle):
+    model, validation = oracle(v=20, n=3)
+    evidence = Evidence(model, *validation)
+    evidence.scale = 10.0
     residuals = np.full((1, 3, 20), 0.5, np.float32)
-    table = subject.Candidates(np.arange(3), residuals, 10.0)
+    table = subject.Candidates(np.arange(3), residuals, evidence)
     folds = np.split(np.arange(20), 5)
     np.testing.assert_allclose(table.held_out_errors([1, 2], folds), np.full((2, 20), 25.0))

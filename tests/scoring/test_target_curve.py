@@ -49,34 +49,34 @@ def test_a_small_deviation_is_the_slope_times_it():
         (
             "log",
             [3.0, 0.0, -1.0],
-            "price: row 1 has the target 0, but target_curve='log' takes targets above 0; use "
+            "price, row 1: the target is 0, but target_curve='log' takes targets above 0; use "
             "target_curve='none'",
         ),
         (
             "log",
             [3.0, 0.0, 1.0],
-            "price: row 1 has the target 0, but target_curve='log' takes targets above 0; use "
+            "price, row 1: the target is 0, but target_curve='log' takes targets above 0; use "
             "target_curve='log1p'",
         ),
         (
             "sqrt",
             [0.0, -0.5],
-            "price: row 1 has the target -0.5, but target_curve='sqrt' takes targets of at least "
+            "price, row 1: the target is -0.5, but target_curve='sqrt' takes targets of at least "
             "0; use target_curve='none'",
         ),
         (
             "log1p",
             [0.0, -1.0],
-            "price: row 1 has the target -1, but target_curve='log1p' takes targets above -1; use "
+            "price, row 1: the target is -1, but target_curve='log1p' takes targets above -1; use "
             "target_curve='none'",
         ),
     ],
 )
 def test_a_target_off_the_curve_is_refused_in_one_line(kind, y, message):
     with pytest.raises(InputError) as caught:
-        TargetCurve(kind).check(y, "price")
+        TargetCurve(kind).check(y, lambda row: f"price, row {row}")
     assert str(caught.value) == message
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="row 1: the target is"):
         TargetCurve(kind).forward(y)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
-from twinedge.anchors.pool import Evidence, FittedModel, Pool, Validation
+from twinedge.anchors.pool import Evidence, FittedModel, Pool, Validation, curve_of, table
 from twinedge.anchors.rows import FloatArray, Rows, check_count, whole
 from twinedge.errors import InputError, Parameter, ParameterError, wrong_value
 
@@ -202,7 +202,9 @@ def pool_of(
         raise wrong_value("twins", twins, "is not a positive whole number")
     if not whole(seed) or seed < 0:
         raise wrong_value("seed", seed, "is not a whole number of at least 0")
-    pool = Pool.of(X, y, int(twins), getattr(model, "sample_weights_", None))
+    curve = curve_of(model)
+    target = y if curve is None else curve.forward(table("y", y, 1))
+    pool = Pool.of(X, target, int(twins), getattr(model, "sample_weights_", None))
     if model is None:
         return pool
     if not hasattr(model, "anchor_X_"):

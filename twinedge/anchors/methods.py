@@ -194,13 +194,13 @@ class Candidates:
         Training rows.
     residuals : float32 array of shape (twins, c, v)
         Each twin's estimate from each of them, minus the target, at each validation point.
-    scale : float
-        A residual of 1, in units of the target.
+    evidence : Evidence
+        Knows these points.
     """
 
     rows: Rows
     residuals: npt.NDArray[np.float32]
-    scale: float
+    evidence: Evidence
 
     @classmethod
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Candidates":
@@ -212,7 +212,7 @@ class Candidates:
             picked = medoids(pool.x[rows], pool.y[rows], most, np.random.default_rng(seed))
             rows = np.sort(rows[picked])
         evidence = within_memory(evidence, len(pool), k, seed)
-        return cls(rows, evidence.residuals(rows), evidence.scale)
+        return cls(rows, evidence.residuals(rows), evidence)
 
     def choose(self, k: int) -> Rows:
         """Rows ``(k,)`` in the order they are chosen; the twins choose in turn."""
@@ -246,7 +246,7 @@ class Candidates:
             scored = self.residuals[twin[:, None], chosen[:, None], held]
             sums = scored.cumsum(axis=0, dtype=np.float64)
             for place, k in enumerate(counts):
-                errors[place, held] = np.square(sums[k - 1] / k * self.scale)
+                errors[place, held] = self.evidence.squared(sums[k - 1] / k, held)
         return errors
 
 

@@ -16,6 +16,7 @@ from twinedge import scoring
 from twinedge.anchors.rows import FloatArray, Rows, per_twin
 from twinedge.errors import InputError
 from twinedge.scoring.calibration import CalibrationRows
+from twinedge.scoring.target_curve import TargetCurve
 from twinedge.scoring.weights import effective_rows, in_proportion, joined_weights, of_rows
 
 
@@ -141,11 +142,17 @@ class FittedModel(Protocol):
     anchor_y_: FloatArray
     weights_: FloatArray
 
-    def estimates(self, X: npt.ArrayLike, *, anchors: Any) -> FloatArray:
+    def estimates(self, X: npt.ArrayLike, *, anchors: Any, curved: bool = ...) -> FloatArray:
         """Each ensemble member's estimate, (n, members)."""
 
     def predict(self, X: npt.ArrayLike, *, anchors: Any = ..., neighbors: int | None = ...) -> Any:
         """Mean of the estimates, (n,)."""
+
+
+def curve_of(model: FittedModel | None) -> TargetCurve | None:
+    """Return the target curve that a model learnt; None if it learnt the target itself."""
+    found: TargetCurve | None = getattr(getattr(model, "scaling_", None), "curve", None)
+    return found
 
 
 class AllAnchors(NamedTuple):
@@ -203,7 +210,8 @@ class Evidence:
         self.model, self.X, self.y, self.groups, self.across = model, X, y, groups, across
         self.weights = None if weights is None else weights / weights.mean()
         self.twins = len(model.weights_)
-        self.scale = float(model.anchor_y_.std()) or 1.0
+        self._curve = curve_of(model)
+        self.scale = float(self._curved(model.anchor_y_).std()) or 1.0
         # Such a model averages only the anchors nearest to each point.
         self.neighbors = getattr(model, "pairs", "all") == "neighbors"
 
@@ -242,7 +250,11 @@ class Evidence:
         groups = np.concatenate([groups, 1 + groups.max(initial=-1) + left_out.groups])
         weights = joined_weights((self.weights, len(self)), (left_out.sample_weight, len(errors)))
         X = np.concatenate([self.X, model.anchor_X_])
-        y = np.concatenate([self.y, predicted + errors])
+        if self._curve is None:
+            wrong = predicted + errors
+        else:
+            wrong = self._curve.inverse(self._curve.forward(predicted) + errors)
+        y = np.concatenate([self.y, wrong])
         return Evidence(model, X, y, groups, weights, across=True)
 
     def __len__(self) -> int:
@@ -313,8 +325,26 @@ class Evidence:
                 total = sum(
                     twin[own].sum(axis=0) for twin, own in zip(residuals, share, strict=True)
                 )
-                errors[subset, part] = total / share.size
+                errors[subset, part] = self._uncurved(total / share.size, part)
         return self._weighted(np.square(errors))
+
+    def squared(self, residuals: FloatArray, rows: Rows) -> FloatArray:
+        """Weighted squared errors of some points, in units of the target, of mean residuals."""
+        off = residuals * self.scale
+        if self._curve is None:
+            return np.square(off)
+        root = 1.0 if self.weights is None else np.sqrt(self.weights[rows])
+        return np.square(self._uncurved(off / root, rows) * root)
+
+    def _curved(self, y: FloatArray) -> FloatArray:
+        return y if self._curve is None else self._curve.forward(y)
+
+    def _uncurved(self, off: FloatArray, rows: Any) -> FloatArray:
+        """Return errors of some points on the target's curve in units of the target."""
+        if self._curve is None:
+            return off
+        y = self.y[rows]
+        return np.asarray(self._curve.inverse(self._curve.forward(y) + off) - y)
 
     def _weighted(self, squares: FloatArray) -> FloatArray:
         return squares if self.weights is None else squares * self.weights
@@ -325,8 +355,9 @@ class Evidence:
         Returns
         -------
         float32 array of shape (twins, len(rows), v)
-            In units of ``scale``, the standard deviation of the training targets, so that no target
-            is too large or too small for a float32; multiplied by the root of the weights.
+            In units of ``scale``, the standard deviation of the training targets on their curve, so
+            that no target is too large or too small for a float32; multiplied by the root of the
+            weights.
         """
         residuals = np.empty((self.twins, len(rows), len(self)), np.float32)
         for part, block in self._blocks(rows):
@@ -336,13 +367,17 @@ class Evidence:
         return residuals
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
-        """Residuals ``(twins, len(rows), b)`` of the next ``b`` validation points."""
+        """Residuals ``(twins, len(rows), b)`` of the next ``b`` validation points, on the curve."""
         # Rows are assigned to the twins in turn: repeat each, so that every twin gets it.
         anchors = np.repeat(rows, self.twins)
+        more = {} if self._curve is None else {"curved": True}
+        y = self._curved(self.y)
         for part, estimates in _in_parts(
-            lambda X: self.model.estimates(X, anchors=anchors), self.X, _BLOCK // len(anchors)
+            lambda X: self.model.estimates(X, anchors=anchors, **more),
+            self.X,
+            _BLOCK // len(anchors),
         ):
-            residuals = estimates - self.y[part, None]
+            residuals = estimates - y[part, None]
             yield part, residuals.T.reshape(self.twins, len(rows), -1)
 
 

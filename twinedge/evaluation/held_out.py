@@ -162,10 +162,13 @@ def left_out_scores(model: "TwinRegressor", source: Source) -> dict[str, Any]:
         within = np.abs(left_out.errors) <= reach * model.calibration_.scale(left_out.signals)
     weights, named = left_out.sample_weight, source.groups[source.rows.train]
     grouped = of_rows(source.grouped, source.rows.train)
-    scored = _score_named(grouped, named, -left_out.errors, within, weights)
+    error, scaling = -left_out.errors, model.scaling_
+    if scaling.curve is not None:  # those are on the target's curve
+        error = scaling.uncurved(scaling.curved(model.anchor_y_) + error) - model.anchor_y_
+    scored = _score_named(grouped, named, error, within, weights)
     return {
         "groups": [{**one, "part": "left out"} for one in scored],
-        "rmse_left_out": rmse(left_out.errors, weights=weights),
+        "rmse_left_out": rmse(error, weights=weights),
     }
 
 

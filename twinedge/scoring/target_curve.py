@@ -84,8 +84,8 @@ class TargetCurve:
         found = (y > kind.least if kind.above else y >= kind.least) & np.isfinite(y)
         return np.asarray(found)
 
-    def check(self, y: npt.ArrayLike, name: str = "y") -> None:
-        """Refuse targets ``(n,)`` that the curve cannot take; ``name`` is that of their column."""
+    def check(self, y: npt.ArrayLike, where: Callable[[int], str] | None = None) -> None:
+        """Refuse targets ``(n,)`` that the curve cannot take; ``where`` tells users of a row."""
         wrong = np.flatnonzero(~self.takes(y))
         if not len(wrong):
             return
@@ -93,8 +93,9 @@ class TargetCurve:
         bound = f"{'above' if kind.above else 'of at least'} {kind.least:g}"
         mixed = value == 0 and bool(np.all(np.asarray(y) >= 0))
         instead = kind.instead if mixed else "none"
+        row = int(wrong[0])
         raise ParameterError(
-            f"{name}: row {wrong[0]} has the target {value:g}, but ",
+            f"{where(row) if where else f'row {row}'}: the target is {value:g}, but ",
             Parameter("target_curve", self.kind),
             f" takes targets {bound}; use ",
             Parameter("target_curve", instead),

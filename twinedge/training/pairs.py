@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.neighbors import NearestNeighbors
 
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.training.network import ACTIVATIONS, Architecture, FloatArray, Scaling
 from twinedge.training.parameters import one_of, positive_integer
 
@@ -71,11 +71,14 @@ class ExtraPairs:
         First and second point of each pair, as rows of ``points``.
     differences : array of shape (m,)
         y(first) - y(second), in units of the target.
+    curve : {"none", "log", "log1p", "sqrt"}
+        The target curve that the differences are of: log(y(first)) - log(y(second)), say.
     """
 
     points: FloatArray
     rows: npt.NDArray[np.int64]
     differences: FloatArray
+    curve: str = "none"
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -92,8 +95,15 @@ class ExtraPairs:
 
     def scaled(self, scaling: Scaling) -> "ExtraPairs":
         """Return the pairs in the units that networks are trained in."""
+        learnt = "none" if scaling.curve is None else scaling.curve.kind
+        if self.curve != learnt:
+            raise ParameterError(
+                f"extra: the differences have the curve {self.curve!r}, but the networks learn ",
+                *(Parameter("target_curve", learnt), "; use "),
+                Parameter("target_curve", self.curve),
+            )
         differences = (self.differences / scaling.y_scale).astype(np.float32)
-        return ExtraPairs(scaling.features(self.points), self.rows, differences)
+        return ExtraPairs(scaling.features(self.points), self.rows, differences, learnt)
 
     def checked(self, features: int) -> "ExtraPairs":
         """Return the pairs as plain arrays; refuse shapes and rows that do not match."""
@@ -109,7 +119,7 @@ class ExtraPairs:
             raise InputError(f"extra: rows must be 0 to {len(points) - 1}")
         if not (np.isfinite(points).all() and np.isfinite(differences).all()):
             raise InputError("extra: points and differences must be finite numbers")
-        return ExtraPairs(points, rows.astype(np.int64), differences)
+        return ExtraPairs(points, rows.astype(np.int64), differences, self.curve)
 
 
 _BLOCK = 1 << 22  # hidden values held at a time: 16 MB
