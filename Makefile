@@ -44,8 +44,8 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-# Strictly typed: the packages, and what computes the paper's tables.
-TYPES     := $(BIN)/mypy --no-error-summary && $(BIN)/mypy --no-error-summary -p benchmarks.reproduction
+# Strictly typed: the packages, what benchmarks share, and what computes the paper's tables.
+TYPES     := $(BIN)/mypy --no-error-summary && $(BIN)/mypy --no-error-summary -p benchmarks.harness -p benchmarks.reproduction
 
 .PHONY: help demo amalgamation dist version wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
 	debian-demo debian-check debian-dev
@@ -143,10 +143,8 @@ prove: ## Show that the C runtime has no run-time errors, by Frama-C (docs/secur
 	@tools/need-debian gcc $(DEBIAN_prove)
 	@$(MAKE) --no-print-directory -C firmware_ref prove PYTHON=$(PYTHON)
 
-bench: $(VENV)/dev.stamp ## Time the training and the runtime; see benchmarks/ for the rest
-	@$(BIN)/python benchmarks/train_speed.py
-	@$(BIN)/python benchmarks/host_latency.py
-	@echo 'The accuracy tables take hours: $(BIN)/python benchmarks/accuracy.py'
+bench: $(VENV)/dev.stamp ## Compute again what a change of the training made void (ARGS=--list: what, and how long)
+	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## Remove .venv, builds and caches; keep runs/
 	@rm -rf $(VENV) build dist dist.new *.egg-info export/*.egg-info firmware_ref/build twinedge/runtime/*.so

@@ -289,7 +289,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 
 BENCHMARK = Benchmark(
-    "adaptation", __doc__, jobs, compute, summarise, show, add_options=add_options
+    "adaptation", __doc__, jobs, compute, summarise, show, add_options=add_options, cost=60
 )
 
 if __name__ == "__main__":

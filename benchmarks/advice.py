@@ -7,35 +7,32 @@ test rows by more than the noise of the difference: 1.645 times its standard dev
 splits of the table. Beside it is the former ``check``: three folds, one network of 128-128
 after 2,000 steps, and the best of the models that it called better.
 
-    python benchmarks/advice.py --jobs 2
-    python benchmarks/advice.py --tables cs,wn --splits 3
-    python benchmarks/advice.py --no-compute              # from existing cells
+    python -m benchmarks.advice --jobs 2
+    python -m benchmarks.advice --datasets cs,wn --splits 3
+    python -m benchmarks.advice --no-compute              # from existing cells
 """
 
-import json
-import time
+import argparse
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import processor
-from record import command_line, publish, read_cells
-from rivals_rows import LONG, Rows, rows_of
-from workers import write_cells
 
+from benchmarks import accuracy
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.record import Cells, Record, published_cells
+from benchmarks.harness.rows import LONG, LONG_SPLITS, TABLES, Rows, rows_of
+from benchmarks.harness.trained import SHAPE
 from twinedge import data
 from twinedge.data.source import Source
 from twinedge.data.splitting import SPLITS, Split
 from twinedge.evaluation.small_trees import ROOM
 from twinedge.evaluation.verdict import LARGE, Rival, verdict
 
-RESULTS = Path(__file__).parent / "results"
-LONG_SPLITS = 3
 TUNING_SPLITS = 11  # the verdict's limits were chosen on these
 BEFORE_SPLITS = 2  # of each of the paper's sets: the earlier check takes minutes
 NOISE = 1.645  # standard deviations
-TWIN = "5/normal/4x56-56"
 
 
 class Job(NamedTuple):
@@ -48,17 +45,14 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Everything that determines a cell."""
+        """Name of the cell."""
         return f"{self.kind}/{self.table}/{self.split}"
 
 
 def compute(job: Job) -> dict[str, Any]:
     """Check one split, as now or as before."""
     rows = rows_of(job.table, job.split, job.tables)
-    start = time.perf_counter()
-    found = _check(rows) if job.kind == "check" else _before(rows)
-    seconds = round(time.perf_counter() - start, 1)
-    return {"cell": job.key, **found, "seconds": seconds, "processor": processor()}
+    return _check(rows) if job.kind == "check" else _before(rows)
 
 
 def _check(rows: Rows) -> dict[str, Any]:
@@ -92,7 +86,7 @@ def _check(rows: Rows) -> dict[str, Any]:
 
 
 def _before(rows: Rows) -> dict[str, Any]:
-    from reproduction.pair_gain import pair_gain
+    from benchmarks.reproduction.pair_gain import pair_gain
 
     X, y = (np.concatenate(one) for one in zip(rows.train, rows.validation, strict=True))
     found = pair_gain(X, y)
@@ -112,16 +106,20 @@ def named(cell: dict[str, Any], kind: str, *, small: bool = False) -> str | None
     return min(better, key=lambda name: rivals[name].rmse, default="twin")
 
 
-def test_errors(cells: dict[str, dict[str, Any]]) -> dict[tuple[str, int], dict[str, float]]:
-    """Errors of all models on the test rows of each table and split."""
-    trained = json.loads((RESULTS / "accuracy.json").read_text())["cells"]
-    long = json.loads((RESULTS / "rivals.json").read_text())["cells"]
+def test_errors(cells: Cells) -> dict[tuple[str, int], dict[str, float]]:
+    """Errors of all models on the test rows of each table and split, where the twin's is known."""
+    trained, long = published_cells("accuracy"), published_cells("rivals")
     found = {}
     for key, cell in cells.items():
-        kind, table, split = key.split("/")
-        if kind == "check":
-            twin = trained.get(f"{TWIN}/{table}/{split}") or long[f"twins/20/{table}/{split}"]
-            found[table, int(split)] = {"twin": twin["rmse_test"], **cell["test"]}
+        kind, table, number = key.split("/")
+        split = int(number)
+        twin = (
+            long.get(f"twins/20/{table}/{split}")
+            if table in LONG
+            else trained.get(accuracy.Job(SHAPE, table, split).key)
+        )
+        if kind == "check" and twin is not None:
+            found[table, split] = {"twin": twin["rmse_test"], **cell["test"]}
     return found
 
 
@@ -142,7 +140,7 @@ def outcome(
     return "right" if errors[at][name] - errors[at][best] <= noise else "wrong"
 
 
-def summarise(cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def summarise(cells: Cells) -> dict[str, Any]:
     """Count how often each kind of check was right."""
     errors = test_errors(cells)
     counts: dict[str, Counter[str]] = {}
@@ -169,42 +167,51 @@ def summarise(cells: dict[str, dict[str, Any]]) -> dict[str, Any]:
         for title, one in counts.items()
     }
     seconds = [cell["seconds"] for key, cell in cells.items() if key.startswith("check/")]
-    return {"shares": shares, "tables": tables, "median_seconds": float(np.median(seconds))}
+    median = float(np.median(seconds)) if seconds else None
+    return {"summary": {"shares": shares, "tables": tables, "median_seconds": median}}
 
 
-def main() -> None:
-    """Fill in the missing cells, print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS / "advice.json", Path("runs/advice"))
-    parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
-    parser.add_argument("--tables", default=",".join([*data.names(), *LONG]))
-    parser.add_argument("--files", type=Path, default=Path("runs/tables"), help="of long tables")
-    options = parser.parse_args()
-
-    known = read_cells(options.results, options.cells)
-    wanted = [
-        Job("check", name, split, options.files)
-        for name in options.tables.split(",")
-        for split in range(min(options.splits, LONG_SPLITS if name in LONG else SPLITS))
-    ]
-    wanted += [
-        job._replace(kind="before")
-        for job in wanted
-        if job.table not in LONG and job.split < BEFORE_SPLITS
-    ]
-    write_cells(options, compute, [job for job in wanted if job.key not in known])
-    cells = read_cells(options.results, options.cells)
-    summary = summarise(cells)
+def show(record: Record) -> None:
+    """Print how often each kind of check was right, and on which tables."""
+    summary = record["summary"]
     print(f"later splits: from {TUNING_SPLITS} on; the limits were chosen on those before")
     print(f"{'':38}{'cells':>8}{'right':>8}{'undecided':>11}{'wrong':>8}")
     for title, one in summary["shares"].items():
         numbers = f"{one['right']:8.1%}{one['undecided']:11.1%}{one['wrong']:8.1%}"
         print(f"{title:38}{one['cells']:8d}{numbers}")
     for table, one in summary["tables"].items():
-        print(
-            f"{table:38}{sum(one.values()):8d}{one['right']:8d}{one['undecided']:11d}{one['wrong']:8d}"
-        )
-    publish(options.results, ("tensorflow", "scikit-learn", "numpy"), summary=summary, cells=cells)
+        right, undecided, wrong = (one.get(word, 0) for word in ("right", "undecided", "wrong"))
+        print(f"{table:38}{sum(one.values()):8d}{right:8d}{undecided:11d}{wrong:8d}")
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
+    parser.add_argument("--datasets", default=",".join([*data.names(), *LONG]))
+    parser.add_argument("--tables", type=Path, default=TABLES, help="folder of long tables")
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells: today's check first."""
+    wanted = [
+        Job("check", name, split, options.tables)
+        for name in options.datasets.split(",")
+        for split in range(min(options.splits, LONG_SPLITS if name in LONG else SPLITS))
+    ]
+    before = [job for job in wanted if job.table not in LONG and job.split < BEFORE_SPLITS]
+    return wanted + [job._replace(kind="before") for job in before]
+
+
+BENCHMARK = Benchmark(
+    "advice",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    add_options=add_options,
+    needs=("accuracy", "rivals"),
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -1,26 +1,27 @@
 """Which method should choose anchors, and when should another one take over?
 
-Everything is measured on validation points; test points are not touched. The first split of a set
-is its trained run, the others are networks with the settings of that run, trained briefly.
+Everything is measured on validation points; test points are not touched. Each cell is a default
+training on one split of one of the paper's sets.
 
 For each method: the validation error relative to that of all anchors, mean and worst, and the
 relative spread (greedy on points it was not chosen on; random as the mean of eight draws). Then the
 same error for each rule by which validation points may overrule the first choice: the points are
 split in random halves, the rule decides on one half, and the other is scored.
 
-    python benchmarks/anchors.py --runs runs/nine --splits 4
+    python -m benchmarks.anchors --jobs 2
+    python -m benchmarks.anchors --datasets cs,yh --splits 1
 """
 
-import sys
-from collections.abc import Iterator
+import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from record import command_line, publish
-from trained import load_or_train
 
-from twinedge import TwinRegressor, data
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.record import Cells, Record
+from benchmarks.harness.trained import RUNS, trained
+from twinedge import data
 from twinedge.anchors import METHODS, select
 from twinedge.anchors.choice import PREFERENCE, preferred
 from twinedge.anchors.methods import Candidates
@@ -28,119 +29,128 @@ from twinedge.anchors.pool import Evidence, Pool
 
 COUNTS = (8, 32)
 RULES = {"never": np.inf, "3 errors": 3.0, "2 errors": 2.0, "1 error": 1.0, "always": 0.0}
-DRAWS, HALVES, STEPS = 8, 20, 4000
-RESULTS = Path(__file__).parent / "results" / "anchors.json"
+DRAWS, HALVES, SPLITS = 8, 20, 4
 
 
-def models(name: str, runs: Path, splits: int) -> Iterator[tuple[TwinRegressor, tuple[Any, Any]]]:
-    """Yield a fitted model and its validation data for each split."""
-    run = load_or_train(runs, name)
-    yield run.model, run.validation
-    table = data.load(name)
-    for split in range(1, splits):
-        rows = data.splits(name, split)
-        validation = table.X[rows.val], table.y[rows.val]
-        model = TwinRegressor(
-            hidden=run.model.architecture_.hidden,
-            activation=run.model.activation_,
-            learning_rate=run.model.learning_rate_,
-            weight_decay=run.model.weight_decay_,
-            steps=STEPS,
-            random_state=split,
-        )
-        yield model.fit(table.X[rows.train], table.y[rows.train], validation=validation), validation
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    name: str
+    split: int
+    runs: Path = RUNS
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.name}/{self.split}"
 
 
-def measure(model: TwinRegressor, validation: tuple[Any, Any], k: int) -> dict[str, Any]:
-    """Squared errors ``(v,)`` of all anchors and of each method, and each relative spread."""
-    X, y = model.anchor_X_, model.anchor_y_
-    estimates = model.estimates(validation[0], anchors=np.arange(len(y)))
-
-    def squares(rows: Any) -> Any:
-        return np.square(estimates[:, rows].mean(axis=1) - validation[1])
-
-    def spread(rows: Any) -> float:
-        return float(np.sqrt(estimates[:, rows].var(axis=1).mean()))
-
-    everyone = np.arange(len(y))
-    found = {"all": (squares(everyone), 1.0)}
-    for name, method in METHODS.items():
-        draws = [
-            select(X, y, k, name, model=model, validation=validation, seed=seed)
-            for seed in range(DRAWS if name == "random" else 1)
-        ]
-        errors = np.mean([squares(rows) for rows in draws], axis=0)
-        if method.needs_validation:
-            evidence = Evidence.of(model, validation)
-            candidates = Candidates.of(Pool.of(X, y, 1), k, 0, evidence)
-            errors = candidates.held_out_errors([k], evidence.folds(0))[0]
-        found[name] = errors, np.mean([spread(rows) for rows in draws]) / spread(everyone)
+def compute(job: Job) -> dict[str, Any]:
+    """Try each method and each rule on one trained model."""
+    run = trained(job.runs, job.name, job.split)
+    found = {}
+    for k in COUNTS:
+        errors, spreads = measure(run.model, run.validation, k)
+        found[str(k)] = {
+            "error": {way: ratio(errors[way], errors["all"]) for way in METHODS},
+            "spread": spreads,
+            "overruled": {
+                rule: float(np.mean(overruled(errors, clear))) for rule, clear in RULES.items()
+            },
+        }
     return found
 
 
-def overruled(found: dict[str, Any], clear: float) -> list[float]:
+def measure(
+    model: Any, validation: tuple[Any, Any], k: int
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Squared errors ``(v,)`` of all anchors and of each method, and each relative spread."""
+    X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
+
+    def judged(anchors: Any) -> tuple[np.ndarray, float]:
+        estimates = model.estimates(validation[0], anchors=anchors)
+        spread = float(np.sqrt(estimates.var(axis=1).mean()))
+        return np.square(estimates.mean(axis=1) - validation[1]), spread
+
+    errors, spreads = {}, {}
+    errors["all"], everyone = judged("all")
+    for name, method in METHODS.items():
+        draws = [
+            judged(select(X, y, k, name, model=model, validation=validation, twins=twins, seed=n))
+            for n in range(DRAWS if name == "random" else 1)
+        ]
+        errors[name] = np.mean([squares for squares, _ in draws], axis=0)
+        spreads[name] = float(np.mean([spread for _, spread in draws])) / everyone
+        if method.needs_validation:
+            evidence = Evidence.of(model, validation)
+            candidates = Candidates.of(Pool.of(X, y, twins), k, 0, evidence)
+            errors[name] = candidates.held_out_errors([k], evidence.folds(0))[0]
+    return errors, spreads
+
+
+def overruled(errors: dict[str, np.ndarray], clear: float) -> list[float]:
     """Error relative to all anchors, if a rule decides on the other half of the points."""
     ratios = []
     for seed in range(HALVES):
-        order = np.random.default_rng(seed).permutation(len(found["all"][0]))
+        order = np.random.default_rng(seed).permutation(len(errors["all"]))
         one, other = np.array_split(order, 2)
-        winner = preferred({name: found[name][0][one] for name in PREFERENCE}, clear)
-        ratios.append(ratio(found[winner][0][other], found["all"][0][other]))
+        winner = preferred({name: errors[name][one] for name in PREFERENCE}, clear)
+        ratios.append(ratio(errors[winner][other], errors["all"][other]))
     return ratios
 
 
-def ratio(squares: Any, of_all: Any) -> float:
+def ratio(squares: np.ndarray, of_all: np.ndarray) -> float:
     """Error relative to that of all anchors."""
     return float(np.sqrt(squares.mean() / of_all.mean()))
 
 
-def summarise(cells: dict[int, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def summarise(cells: Cells) -> dict[str, Any]:
     """Return a line for each method and number of anchors, then for each rule."""
     lines = []
-    for k, cell in cells.items():
-        for way in METHODS:
-            errors = [ratio(found[way][0], found["all"][0]) for found in cell]
-            spread = float(np.mean([found[way][1] for found in cell]))
-            lines.append(_line(way, k, errors) | {"spread": spread})
-        for rule, clear in RULES.items():
-            errors = [np.mean(overruled(found, clear)) for found in cell]
+    for k in COUNTS:
+        mine = [cell[str(k)] for cell in cells.values()]
+        for way in METHODS if mine else ():
+            spread = float(np.mean([one["spread"][way] for one in mine]))
+            lines.append(_line(way, k, [one["error"][way] for one in mine]) | {"spread": spread})
+        for rule in RULES if mine else ():
+            errors = [one["overruled"][rule] for one in mine]
             lines.append(_line(f"overruled: {rule}", k, errors))
-    return lines
+    return {"lines": lines}
 
 
-def _line(what: str, k: int, errors: list[Any]) -> dict[str, Any]:
+def _line(what: str, k: int, errors: list[float]) -> dict[str, Any]:
     return {"what": what, "anchors": k, "mean": float(np.mean(errors)), "worst": max(errors)}
 
 
-def main() -> None:
-    """Print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
-    parser.add_argument("--runs", type=Path, default=Path("runs/nine"))
-    parser.add_argument("--datasets", default=",".join(data.names()))
-    parser.add_argument("--splits", type=int, default=4, help="of each set (default 4)")
-    options = parser.parse_args()
-
-    cells: dict[int, list[dict[str, Any]]] = {k: [] for k in COUNTS}
-    for name in options.datasets.split(","):
-        for split, given in enumerate(models(name, options.runs, options.splits)):
-            print(name, split, file=sys.stderr, flush=True)
-            for k in COUNTS:
-                cells[k].append(measure(*given, k))
-    lines = summarise(cells)
+def show(record: Record) -> None:
+    """Print the table."""
     print(f"{'what':22}{'anchors':>8}{'mean':>9}{'worst':>9}{'spread':>9}")
-    for line in lines:
+    for line in record["lines"]:
         spread = f"{line['spread']:9.3f}" if "spread" in line else ""
         print(
             f"{line['what']:22}{line['anchors']:8d}{line['mean']:9.4f}{line['worst']:9.4f}{spread}"
         )
-    publish(
-        options.results,
-        ("tensorflow", "scikit-learn", "numpy"),
-        datasets=options.datasets.split(","),
-        splits=options.splits,
-        lines=lines,
-    )
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--datasets", default=",".join(data.names()))
+    parser.add_argument("--splits", type=int, default=SPLITS, help="of each set (default 4)")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells, split by split."""
+    return [
+        Job(name, split, options.runs)
+        for split in range(options.splits)
+        for name in options.datasets.split(",")
+    ]
+
+
+BENCHMARK = Benchmark(
+    "anchors", __doc__, jobs, compute, summarise, show, add_options=add_options, cost=150
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -4,35 +4,31 @@ The default training chooses activation and weight decay anew for each table, an
 from teachers. Here, the same twins are trained with every fixed setting instead: one round on the
 training rows, nothing chosen. On each set, the mean test error of the default (the cells of
 accuracy.json) is compared with that of the best fixed setting, which is picked in hindsight, by
-these same test errors. Every finished cell is one line in a file of --cells, so the run can be
-stopped and resumed at any time.
+these same test errors.
 
-    python benchmarks/choices.py --jobs 2         # about two hours of one core
-    python benchmarks/choices.py --no-compute     # from existing cells
+    python -m benchmarks.choices --jobs 2         # about two hours of one core
+    python -m benchmarks.choices --no-compute     # from existing cells
 """
 
+from argparse import Namespace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from accuracy import RESULTS as ACCURACY
-from accuracy import current_cells
-from record import command_line, publish, read_cells
-from rivals_rows import DEFAULT, MEMBERS, rows_of
-from trained import TRAINING
-from workers import write_cells
 
+from benchmarks import accuracy
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.record import Cells, Record, published_cells
+from benchmarks.harness.rows import DEFAULT, MEMBERS, rows_of
+from benchmarks.harness.trained import SHAPE
 from twinedge import TwinRegressor, data
 
-RESULTS = Path(__file__).parent / "results" / "choices.json"
 SPLITS = range(10, 15)
 RATE = 1e-2
 # Those that the default compares, and one between them.
 DECAYS = {"relu": (0.03, 0.1, 0.3), "silu": (0.001, 0.01, 0.1)}
 SETTINGS = [(activation, decay) for activation in DECAYS for decay in DECAYS[activation]]
-
-Errors = dict[str, float]
 
 
 class Job(NamedTuple):
@@ -45,8 +41,8 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Everything that determines a cell, the version of the training first."""
-        return f"{TRAINING}/{self.activation} {self.decay:g}/{self.name}/{self.split}"
+        """Name of the cell."""
+        return f"{self.activation} {self.decay:g}/{self.name}/{self.split}"
 
 
 def compute(job: Job) -> dict[str, Any]:
@@ -62,10 +58,10 @@ def compute(job: Job) -> dict[str, Any]:
         random_state=0,
     )
     model.fit(*rows.train, validation=rows.validation)
-    return {"cell": job.key, "rmse_test": float(f"{model.rmse(*rows.test):.6g}")}
+    return {"rmse_test": float(f"{model.rmse(*rows.test):.6g}")}
 
 
-def all_jobs() -> list[Job]:
+def jobs(options: Namespace | None = None) -> list[Job]:
     """List all cells, split by split."""
     return [
         Job(activation, decay, name, split)
@@ -73,28 +69,19 @@ def all_jobs() -> list[Job]:
     ]
 
 
-def known_cells(results: Path, folder: Path) -> Errors:
-    """Read the cells of the result file, and of all files of lines in a folder."""
-    found, wanted = read_cells(results, folder), {job.key for job in all_jobs()}
-    errors = {key: found[key] for key in found if key in wanted}
-    # In the result file a cell is its error alone.
-    return {key: one["rmse_test"] if isinstance(one, dict) else one for key, one in errors.items()}
-
-
-def summarise(cells: Errors, chosen: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def compare(cells: Cells, chosen: Cells) -> list[dict[str, Any]]:
     """Compare the default with the best fixed setting, on sets that have all cells."""
-    shape = f"{MEMBERS}x{'-'.join(map(str, DEFAULT[MEMBERS]))}"
     lines = []
     for name in data.names():
-        ours = [f"{TRAINING}/normal/{shape}/{name}/{split}" for split in SPLITS]
+        ours = [accuracy.Job(SHAPE, name, split).key for split in SPLITS]
         fixed = {
             f"{activation} {decay:g}": [Job(activation, decay, name, k).key for k in SPLITS]
             for activation, decay in SETTINGS
         }
         if {*ours} <= {*chosen} and {key for keys in fixed.values() for key in keys} <= {*cells}:
-            means = {one: float(np.mean([cells[k] for k in keys])) for one, keys in fixed.items()}
+            means = {one: _mean(cells, keys) for one, keys in fixed.items()}
             best = min(means, key=lambda one: means[one])
-            mean = float(np.mean([chosen[key]["rmse_test"] for key in ours]))
+            mean = _mean(chosen, ours)
             lines.append(
                 {
                     "dataset": name,
@@ -107,19 +94,25 @@ def summarise(cells: Errors, chosen: dict[str, dict[str, Any]]) -> list[dict[str
     return lines
 
 
-def main() -> None:
-    """Fill in the missing cells, print the table, and last one line of JSON."""
-    options = command_line(__doc__, RESULTS, Path("runs/choices")).parse_args()
+def _mean(cells: Cells, keys: list[str]) -> float:
+    return float(np.mean([cells[key]["rmse_test"] for key in keys]))
 
-    known = known_cells(options.results, options.cells)
-    write_cells(options, compute, [job for job in all_jobs() if job.key not in known])
-    cells = known_cells(options.results, options.cells)
-    summary = summarise(cells, current_cells(ACCURACY, Path("runs/accuracy")))
+
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Compare with the published accuracy."""
+    return {"summary": compare(cells, published_cells("accuracy"))}
+
+
+def show(record: Record) -> None:
+    """Print the table."""
     print(f"{'set':5}{'default':>12}{'ratio':>8}  best fixed setting")
-    for line in summary:
+    for line in record["summary"]:
         print(f"{line['dataset']:5}{line['default']:12.5f}{line['ratio']:8.3f}  {line['best']}")
-    publish(options.results, ("tensorflow", "numpy"), summary=summary, cells=cells)
 
+
+BENCHMARK = Benchmark(
+    "choices", __doc__, jobs, compute, summarise, show, needs=("accuracy",), cost=27
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

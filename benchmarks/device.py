@@ -8,14 +8,14 @@ RAM excludes stack. emlearn's network is compiled with -Os and with -O3, and the
 board and the printing code count for neither. Every answer is compared: emlearn's with
 scikit-learn's within 1e-5, the twin's bit for bit with the reference.
 
-benchmarks/rivals.py measures its trees here, too. They are those chosen on the first split of the
-concrete set (8 features) in the bytes of our pack, fitted to features scaled to 16-bit integers.
-emlearn's C is compiled in both forms that it offers, tables and nested conditions. All take
-features as floats. The network is scikit-learn's, through emlearn, in floats.
+Then what rivals.py compares: our packs of both sizes, and trees in the same bytes. These are chosen
+on the first split of the concrete set (8 features), and fitted to features scaled to 16-bit
+integers. emlearn's C is compiled in both forms that it offers, tables and nested conditions. All
+take features as floats. The network is scikit-learn's, through emlearn, in floats.
 
     pip install emlearn
-    python benchmarks/device.py
-    python benchmarks/device.py --networks 2 --steps 50    # a quick try
+    python -m benchmarks.device
+    python -m benchmarks.device --networks 2 --steps 50 --results try.json    # a quick try
 """
 
 import os
@@ -30,10 +30,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import describe
-from record import command_line, publish
-from rivals_rows import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
 
+from benchmarks.harness.machine import describe
+from benchmarks.harness.record import command_line, publish, results_of
+from benchmarks.harness.rows import ANCHORS, DEFAULT, MEMBERS, hidden_of, room, rows_of
 from twinedge import TwinRegressor
 from twinedge.evaluation.small_trees import KINDS, SmallTrees, fit_small_trees
 from twinedge.pack import write_pack
@@ -43,7 +43,6 @@ from twinedge_export.boards.build import flags_for
 from twinedge_export.quantise import quantise
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "device.json"
 BOARD = "mps2-an386"
 LEVELS = ("-Os", "-O3")
 FEATURES, HIDDEN = 8, (128, 128)
@@ -179,22 +178,21 @@ def board_in_scratch() -> Iterator[Port]:
             os.chdir(before)
 
 
-def measure() -> dict[str, Any]:
-    """Measure the rivals of benchmarks/rivals.py in both sizes; include the machine."""
+def measure(board: Port) -> dict[str, Any]:
+    """Measure what rivals.py compares, in both sizes; include the machine."""
     rows = rows_of("cs", 0, Path())
     x = rows.test[0][:TREE_QUERIES].astype(np.float32)
     found = {}
-    with board_in_scratch() as board:
-        for size in ("20", "8"):
-            budget = room(size, x.shape[1])
-            label = f"{budget:,} bytes"
-            found[f"our four twins, {label}"] = _twins(board, rows, size, MEMBERS, x)
-            found[f"our one twin, {label}"] = _twins(board, rows, size, 1, x)
-            for kind in KINDS:
-                for method, row in _trees(board, rows, kind, budget, x).items():
-                    found[f"{TITLES[kind]}, {label}, {method}"] = row
-        hidden = "-".join(map(str, DEFAULT[1]))
-        found[f"one network of {hidden}, floats"] = _network(board, rows, x)
+    for size in ("20", "8"):
+        budget = room(size, x.shape[1])
+        label = f"{budget:,} bytes"
+        found[f"our four twins, {label}"] = _twins(board, rows, size, MEMBERS, x)
+        found[f"our one twin, {label}"] = _twins(board, rows, size, 1, x)
+        for kind in KINDS:
+            for method, row in _trees(board, rows, kind, budget, x).items():
+                found[f"{TITLES[kind]}, {label}, {method}"] = row
+    hidden = "-".join(map(str, DEFAULT[1]))
+    found[f"one network of {hidden}, floats"] = _network(board, rows, x)
     return {
         "board": board.name,
         "core": board.core,
@@ -343,12 +341,13 @@ def compare(board: Port, count: int, steps: int, results: Path) -> None:
         emlearn_ensemble=many,
         twin=ours,
         ensemble_to_twin={name: round(many[name] / ours[name], 2) for name in columns},
+        rivals=measure(board),
     )
 
 
 def main() -> None:
     """Read the options."""
-    parser = command_line(__doc__, RESULTS)
+    parser = command_line(__doc__, results_of("device"))
     parser.add_argument("--networks", type=int, default=32, help="in the ensemble (default 32)")
     parser.add_argument("--steps", type=int, default=STEPS, help="to train the twin (default 300)")
     options = parser.parse_args()

@@ -7,8 +7,8 @@ kinds: as a Raspberry Pi writes them, with room for a thousand points, and as a 
 does, with two blocks of 4 KB. The least time counts, as everything else on a machine only adds to
 it; seconds of all cores together tell how busy it was.
 
-    python benchmarks/fleet.py
-    python benchmarks/fleet.py --devices 1000
+    python -m benchmarks.fleet
+    python -m benchmarks.fleet --devices 1000
 """
 
 import resource
@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from record import command_line, publish
 
+from benchmarks.harness.record import command_line, publish, results_of
 from twinedge import export, fit_csv
 from twinedge.runtime.adaptation import score_errors
 from twinedge.runtime.journal import HEADS, Head, slot_of, slots_of
@@ -28,7 +28,6 @@ from twinedge.runtime.loading import load
 from twinedge.runtime.reference import quantise
 from twinedge.runtime.store import Points, owner_of, stamp_of
 
-RESULTS = Path(__file__).parent / "results" / "fleet.json"
 FEATURES, ROWS, STEPS = 8, 2000, 300
 POINTS = 20  # on average
 JOBS = 2
@@ -93,7 +92,7 @@ def seconds(folder: Path, pack: Path, jobs: int) -> dict[str, float]:
 
 def main() -> None:
     """Measure, and write the record."""
-    parser = command_line(__doc__, RESULTS)
+    parser = command_line(__doc__, results_of("fleet"))
     parser.add_argument("--devices", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()

@@ -8,8 +8,8 @@ nine runs, with files cached. Times count from the first import; CPU time includ
 start. Measured here, and on the userland of Raspberry Pi OS, 64 and 32 bits
 (``tools/pi-userland``), which needs root; an emulated one says little about time.
 
-    python benchmarks/footprint.py
-    python benchmarks/footprint.py --here      # no Pi
+    python -m benchmarks.footprint
+    python -m benchmarks.footprint --here      # no Pi
 
 Each environment runs this file itself, as ``footprint.py --probe EXPORT SUBJECT...``, which needs
 nothing but the subjects and prints one JSON object.
@@ -225,8 +225,8 @@ def table(record: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Measure, print the table, and last one line of JSON."""
-    from record import command_line, publish  # not there where this file probes
-    from trained import EXPORT, load_or_export
+    from benchmarks.harness.record import command_line, publish  # not there where this file probes
+    from benchmarks.harness.trained import EXPORT, load_or_export
 
     parser = command_line(__doc__, RESULTS)
     parser.add_argument("--export", type=Path, default=EXPORT)

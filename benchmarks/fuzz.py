@@ -15,13 +15,13 @@ reach are counted instead, in fewer executions.
 Results of several machines are kept side by side in one file. Where a command may not take long,
 fuzz in parts with different seeds, and add them up:
 
-    python benchmarks/fuzz.py --processes 2
-    python benchmarks/fuzz.py --processes 2 --stores
-    python benchmarks/fuzz.py --processes 2 --coverage
-    python benchmarks/fuzz.py --processes 16 --seed 1 --seconds 480 --part parts/1.json
-    python benchmarks/fuzz.py --processes 16 --seed 2 --seconds 480 --part parts/2.json
-    python benchmarks/fuzz.py --merge parts/*.json
-    python benchmarks/fuzz.py --executions 20000 --results try.json    # a quick try
+    python -m benchmarks.fuzz --processes 2
+    python -m benchmarks.fuzz --processes 2 --stores
+    python -m benchmarks.fuzz --processes 2 --coverage
+    python -m benchmarks.fuzz --processes 16 --seed 1 --seconds 480 --part parts/1.json
+    python -m benchmarks.fuzz --processes 16 --seed 2 --seconds 480 --part parts/2.json
+    python -m benchmarks.fuzz --merge parts/*.json
+    python -m benchmarks.fuzz --executions 20000 --results try.json    # a quick try
 """
 
 import argparse
@@ -40,9 +40,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from machine import describe
-from record import command_line, publish
-
+from benchmarks.harness.machine import describe
+from benchmarks.harness.record import command_line, publish
 from twinedge.errors import InputError
 
 FIRMWARE = Path(__file__).parents[1] / "firmware_ref"

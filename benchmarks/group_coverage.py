@@ -8,35 +8,29 @@ of the test rows that they cover, by the float model and by the integers of the 
 over divisions is shown. Beside it is the coverage of intervals that are calibrated on the
 validation rows alone, and the error of the pack, relative to the float model with all anchors.
 
-Every finished cell is one line in a file of --cells, so the run can be stopped and resumed at any
-time, on several machines; a cell takes one core.
-
-    python benchmarks/group_coverage.py --jobs 16
-    python benchmarks/group_coverage.py --datasets yh --divisions 0,1 --effort quick
-    python benchmarks/group_coverage.py --no-compute     # from existing cells
+    python -m benchmarks.group_coverage --jobs 16
+    python -m benchmarks.group_coverage --datasets yh --divisions 0,1 --effort quick
+    python -m benchmarks.group_coverage --no-compute     # from existing cells
 """
 
+import argparse
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from adaptation import divided
-from intervals import score_intervals
-from machine import processor
-from record import command_line, publish, read_cells
-from trained import TRAINING
-from workers import write_cells
 
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.groups import LEADING, divided
+from benchmarks.harness.interval_scores import COVERAGE, score_intervals
+from benchmarks.harness.record import Cells, Record
+from benchmarks.harness.rows import ANCHORS
 from twinedge import TwinRegressor, export, load, scoring
 from twinedge.errors import InputError
 from twinedge.run_folder import Run
 
-RESULTS = Path(__file__).parent / "results" / "group_coverage.json"
-SETS = ("cs", "ee", "yh")
 DIVISIONS = 10
-COVERAGE, ANCHORS = 0.9, 32
 LOWEST, HIGHEST = 0.86, 0.94  # what a mean coverage may be
 
 
@@ -49,8 +43,8 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Everything that determines a cell, the version of the training first."""
-        return f"{TRAINING}/{self.effort}/{self.name}/{self.division}"
+        """Name of the cell."""
+        return f"{self.effort}/{self.name}/{self.division}"
 
 
 def compute(job: Job) -> dict[str, Any]:
@@ -66,8 +60,6 @@ def compute(job: Job) -> dict[str, Any]:
         done = export(run, folder, anchors=ANCHORS, formats=("twin",), tolerance=1.0)
         device = load(Path(folder) / "model.twin")
         found = {
-            "cell": job.key,
-            "processor": processor(),
             "groups": [len(np.unique(group[part])) for part in rows],
             "across": model.left_out_ is not None,
             "worth": model.calibration_.rows,
@@ -91,11 +83,12 @@ def scored(model: Any, test: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
     return score_intervals(*model.predict_interval(test[0], COVERAGE).astype(float).T, test[1])
 
 
-def summarise(cells: dict[str, dict[str, Any]], effort: str) -> list[dict[str, Any]]:
-    """Means over the available divisions, set by set."""
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Means over the available divisions of default trainings, set by set."""
     lines = []
-    for name in SETS:
-        mine = [cells[key] for k in range(DIVISIONS) if (key := Job(effort, name, k).key) in cells]
+    for name in LEADING:
+        keys = (Job("normal", name, division).key for division in range(DIVISIONS))
+        mine = [cells[key] for key in keys if key in cells]
         if not mine:
             continue
         known = [one["validation_only"] for one in mine if one["validation_only"]]
@@ -114,40 +107,39 @@ def summarise(cells: dict[str, dict[str, Any]], effort: str) -> list[dict[str, A
             "within": LOWEST <= covered <= HIGHEST,
         }
         lines.append(line)
-    return lines
+    return {"effort": "normal", "summary": lines}
 
 
-def main() -> None:
-    """Compute the missing cells, print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS, Path("runs/group_coverage"))
-    parser.add_argument("--datasets", default=",".join(SETS))
-    parser.add_argument("--divisions", default=",".join(map(str, range(DIVISIONS))))
-    parser.add_argument("--effort", default="normal", choices=("quick", "normal", "thorough"))
-    options = parser.parse_args()
-    jobs = [
-        Job(options.effort, name, int(division))
-        for name in options.datasets.split(",")
-        for division in options.divisions.split(",")
-    ]
-    known = read_cells(options.results, options.cells)
-    write_cells(options, compute, [job for job in jobs if job.key not in known])
-    cells = read_cells(options.results, options.cells)
-    summary = summarise(cells, options.effort)
+def show(record: Record) -> None:
+    """Print the table."""
     print(f"{'set':5}{'divisions':>10}{'coverage':>10}{'pack':>8}{'validation':>12}{'rmse':>8}")
-    for line in summary:
+    for line in record["summary"]:
         parts = (line["coverage_pack"], line["coverage_validation_only"], line["rmse_ratio_pack"])
         print(
             f"{line['dataset']:5}{line['divisions']:10d}{line['coverage']:10.3f}"
             f"{parts[0]:8.3f}{parts[1]:12.3f}{parts[2]:8.3f}"
         )
-    publish(
-        options.results,
-        ("tensorflow", "scikit-learn", "numpy"),
-        effort=options.effort,
-        summary=summary,
-        cells=cells,
-    )
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--datasets", default=",".join(LEADING))
+    parser.add_argument("--divisions", default=",".join(map(str, range(DIVISIONS))))
+    parser.add_argument("--effort", default="normal", choices=("quick", "normal", "thorough"))
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells, set by set."""
+    return [
+        Job(options.effort, name, int(division))
+        for name in options.datasets.split(",")
+        for division in options.divisions.split(",")
+    ]
+
+
+BENCHMARK = Benchmark(
+    "group_coverage", __doc__, jobs, compute, summarise, show, add_options=add_options, cost=200
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

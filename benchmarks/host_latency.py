@@ -17,9 +17,9 @@ the Python extension less its Python part, which is a call without queries.
 Training needs TensorFlow, measuring does not: files are kept in a folder, which may come from
 another machine.
 
-    python benchmarks/host_latency.py
-    python benchmarks/host_latency.py --rounds 50 --steps 300    # a quick try
-    python benchmarks/host_latency.py --make                     # only the files
+    python -m benchmarks.host_latency
+    python -m benchmarks.host_latency --rounds 50 --steps 300    # a quick try
+    python -m benchmarks.host_latency --make                     # only the files
 """
 
 import json
@@ -33,8 +33,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from record import command_line, publish
 
+from benchmarks.harness.record import command_line, publish
 from twinedge import scoring
 from twinedge.runtime.loading import load
 from twinedge.runtime.native import NativeDevice

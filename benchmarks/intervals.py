@@ -1,84 +1,54 @@
-"""Do intervals keep their promise, and are they narrow? Nine sets, from the integers of the pack.
+"""Are the intervals of a pack narrower than those of others that keep the same promise?
 
-Each shape is trained on each split with default settings, exported with 32 anchors and calibrated
-on the validation rows; coverage, width and interval score (width plus 20 times the miss) at 90 %
-are measured on the test rows, and compared with
+The intervals of the default pack on the paper's nine sets, at 90 %, are those of accuracy.json:
+calibrated on the validation rows, and scored on the test rows by width plus 20 times the miss. Here
+they are compared, on the first splits, with
 
     constant    intervals of constant width around the same predictions
     spread      intervals from the spread of the estimates alone
-    networks    four ordinary networks in the bytes of one 128-128 twin, by their disagreement,
+    networks    four ordinary networks in the bytes of the pack, by their disagreement,
                 calibrated by MAPIE
     boosting    quantile gradient boosting, conformalised by MAPIE
 
-Trained runs are kept in a folder and results in a file, so the run can be stopped and resumed at
-any time; runs from other machines can be added.
-
-    python benchmarks/intervals.py --splits 10
-    python benchmarks/intervals.py --splits 2 --datasets cs,yh --shapes 4x64-64
+    python -m benchmarks.intervals --jobs 2
+    python -m benchmarks.intervals --splits 2 --datasets cs,yh
 """
 
-import json
-import sys
+import argparse
 import warnings
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from record import command_line, write_record
-from rivals import RUNS, rows_of
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import GradientBoostingRegressor
-from trained import fit_or_load, packed
 
-from twinedge import AnnRegressor, EnsembleRegressor, data, scoring
+from benchmarks import accuracy
+from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.interval_scores import COVERAGE, score_intervals
+from benchmarks.harness.record import Cells, Record, published_cells
+from benchmarks.harness.rows import ANCHORS, MEMBERS, room, rows_of
+from benchmarks.harness.trained import SHAPE
+from twinedge import data
 from twinedge.budget import Model, ann_bytes
-from twinedge.budget.model import twin_bytes
-from twinedge.run_folder import Run
-from twinedge.runtime import reference
-from twinedge.scoring.calibration import interval_score, quantile
-from twinedge.scoring.scores import rank_correlation
-from twinedge_export.quantise import quantise
+from twinedge.budget.model import largest
 
-RESULTS = Path(__file__).parent / "results" / "intervals.json"
-ANCHORS, COVERAGE, LEVEL = 32, 0.9, 900
-RIVALS = ("constant", "spread", "networks", "boosting")
+SPLITS = 10
+KINDS = ("networks", "boosting")
+RIVALS = ("constant", "spread", *KINDS)
 
 
-def trained(folder: Path, name: str, split: int, shape: str, effort: str = "normal") -> Run:
-    """Load a run, or train it; benchmarks share them."""
-    twins, hidden = shape.split("x")
-    rows = rows_of(name, split, Path())
-    return fit_or_load(folder, rows, int(twins), tuple(map(int, hidden.split("-"))), effort)
+class Job(NamedTuple):
+    """One cell to compute."""
 
+    kind: str
+    name: str
+    split: int
 
-def score_intervals(low: np.ndarray, high: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """Score intervals."""
-    return {
-        "coverage": float(np.mean((low <= y) & (y <= high))),
-        "width": float(np.mean(high - low)),
-        "score": interval_score(low, high, y, COVERAGE),
-    }
-
-
-def measure(run: Run) -> dict[str, object]:
-    """Score a run on its test points, from the integers of its pack."""
-    pack, lists = packed(run, ANCHORS)
-    plain = reference.evaluate(quantise(run.model, lists), run.test[0]).mean
-    X, y = run.test
-    seen, found = (reference.evaluate(pack, points) for points in (run.validation[0], X))
-    ends = reference.bounds(pack, found, LEVEL)
-    errors = np.abs(run.validation[1] - seen.mean)
-    width = quantile(errors, COVERAGE)
-    least = np.finfo(np.float32).tiny
-    spread = quantile(errors / np.maximum(seen.spread, least), COVERAGE) * found.spread
-    return {
-        "ours": score_intervals(ends.low, ends.high, y),
-        "constant": score_intervals(found.mean - width, found.mean + width, y),
-        "spread": score_intervals(found.mean - spread, found.mean + spread, y),
-        "rank": rank_correlation(ends.scale, found.mean - y),
-        "rmse": scoring.rmse(found.mean, y),
-        "rmse_without": scoring.rmse(plain, y),
-        "rows": int(pack.intervals.rows),
-    }
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.kind}/{self.name}/{self.split}"
 
 
 class Stored(RegressorMixin, BaseEstimator):
@@ -99,45 +69,43 @@ class Stored(RegressorMixin, BaseEstimator):
         return self.answers[np.asarray(X)[:, 0].astype(int)]
 
 
-def networks(folder: Path, name: str, split: int) -> dict[str, object]:
-    """Four ordinary networks in the bytes of one twin of 128-128, calibrated by MAPIE."""
+def compute(job: Job) -> dict[str, Any]:
+    """Fit and score one rival on one split."""
+    warnings.simplefilter("ignore")
+    rival = {"networks": networks, "boosting": boosting}[job.kind]
+    return rival(job.name, job.split)
+
+
+def networks(name: str, split: int) -> dict[str, Any]:
+    """Four ordinary networks in the bytes of the default pack, calibrated by MAPIE."""
     from mapie.conformity_scores import ResidualNormalisedScore
     from mapie.regression import SplitConformalRegressor
 
-    _, _, train, validation, test, *_ = rows_of(name, split, Path())
-    place = folder / "networks" / name / f"{split}.npz"
-    if not place.exists():
-        features = train[0].shape[1]
-        room = twin_bytes(Model.of(features, (128, 128), ANCHORS))
-        width = max(
-            one
-            for one in range(32, 160, 4)
-            if ann_bytes(Model.of(features, (one, one), ANCHORS), 4) <= room
-        )
-        four = EnsembleRegressor(AnnRegressor(hidden=(width, width)), n=4, random_state=0)
-        four.fit(*train, validation=validation)
-        predictions = {
-            key: np.stack([member.predict(points[0]) for member in four.members_])
-            for key, points in (("val", validation), ("test", test))
-        }
-        place.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(place, width=width, **predictions)
-    with np.load(place) as file:
-        predictions = np.concatenate([file["val"], file["test"]], axis=1)
-        width = int(file["width"])
-    mean, scale = predictions.mean(axis=0), predictions.std(axis=0)
-    scale = scale + np.median(scale[: len(validation[1])])
-    numbers = np.arange(len(mean), dtype=float)[:, None]
-    known, queries = np.split(numbers, [len(validation[1])])
+    from twinedge import AnnRegressor, EnsembleRegressor
+
+    rows = rows_of(name, split, Path())
+    features, known = rows.train[0].shape[1], len(rows.validation[1])
+    width = largest(lambda one: _bytes(features, one) <= room("20", features), 256)
+    four = EnsembleRegressor(AnnRegressor(hidden=(width, width)), n=MEMBERS, random_state=0)
+    four.fit(*rows.train, validation=rows.validation)
+    points = np.concatenate([rows.validation[0], rows.test[0]])
+    estimates = np.stack([member.predict(points) for member in four.members_])
+    mean, scale = estimates.mean(axis=0), estimates.std(axis=0)
+    scale = scale + np.median(scale[:known])
+    seen, queries = np.split(np.arange(len(mean), dtype=float)[:, None], [known])
     score = ResidualNormalisedScore(residual_estimator=Stored(scale), prefit=True)
     wrapped = SplitConformalRegressor(
         Stored(mean), confidence_level=COVERAGE, conformity_score=score, prefit=True
     )
-    _, ends = wrapped.conformalize(known, validation[1]).predict_interval(queries)
-    return {"networks": score_intervals(ends[:, 0, 0], ends[:, 1, 0], test[1]), "width": width}
+    _, ends = wrapped.conformalize(seen, rows.validation[1]).predict_interval(queries)
+    return {**score_intervals(ends[:, 0, 0], ends[:, 1, 0], rows.test[1]), "neurons": width}
 
 
-def boosting(name: str, split: int) -> dict[str, object]:
+def _bytes(features: int, width: int) -> int:
+    return ann_bytes(Model.of(features, (width, width), ANCHORS, activation="silu"), MEMBERS)
+
+
+def boosting(name: str, split: int) -> dict[str, Any]:
     """Quantile gradient boosting, conformalised by MAPIE on the validation rows."""
     from mapie.regression import ConformalizedQuantileRegressor
 
@@ -159,93 +127,102 @@ def boosting(name: str, split: int) -> dict[str, object]:
     wrapped.conformalize(*rows.validation)
     X, y = rows.test
     _, ends = wrapped.predict_interval(X)
-    return {"boosting": score_intervals(ends[:, 0, 0], ends[:, 1, 0], y)}
+    return score_intervals(ends[:, 0, 0], ends[:, 1, 0], y)
 
 
-def summarise(cells: dict[str, dict], shape: str) -> dict[str, object]:
-    """Means over the available splits, set by set, and the geometric mean over the sets."""
+def compare(cells: Cells, packs: Cells) -> dict[str, Any]:
+    """Means over the splits that all have, set by set, and the geometric mean over the sets.
+
+    ``packs`` are cells of accuracy.
+    """
     lines = []
     for name in data.names():
-        keys = [key for key in cells if key.startswith(f"{shape}/{name}/")]
-        mine = [cells[key] for key in keys]
-        theirs = [cells.get(key.replace(shape, "rivals", 1), {}) for key in keys]
-        if not mine:
+        splits = [
+            split
+            for split in range(accuracy.SPLITS)
+            if accuracy.Job(SHAPE, name, split).key in packs
+            and all(Job(kind, name, split).key in cells for kind in KINDS)
+        ]
+        if not splits:
             continue
+        mine = [packs[accuracy.Job(SHAPE, name, split).key]["pack"] for split in splits]
+        scores = {
+            kind: [cells[Job(kind, name, split).key]["score"] for split in splits] for kind in KINDS
+        } | {kind: [one[kind]["score"] for one in mine] for kind in ("constant", "spread")}
         ours = np.mean([one["ours"]["score"] for one in mine])
-        line = {
-            "dataset": name,
-            "splits": len(mine),
-            "coverage": float(np.mean([one["ours"]["coverage"] for one in mine])),
-            "width": float(np.mean([one["ours"]["width"] for one in mine])),
-            "rank": float(np.mean([one["rank"] for one in mine])),
-            "rmse_ratio": float(
-                np.mean([one["rmse"] for one in mine])
-                / np.mean([one["rmse_without"] for one in mine])
-            ),
-        }
-        for rival in RIVALS:
-            scores = [one[rival]["score"] for one in (*mine, *theirs) if rival in one]
-            if len(scores) == len(mine):
-                line[f"to_{rival}"] = float(ours / np.mean(scores))
-        lines.append(line)
+        lines.append(
+            {
+                "dataset": name,
+                "splits": len(splits),
+                "coverage": float(np.mean([one["ours"]["coverage"] for one in mine])),
+                "width": float(np.mean([one["ours"]["width"] for one in mine])),
+                "rank": float(np.mean([one["rank"] for one in mine])),
+                "rmse_ratio": float(
+                    np.mean([one["rmse"] for one in mine])
+                    / np.mean([one["rmse_without"] for one in mine])
+                ),
+                **{f"to_{kind}": float(ours / np.mean(scores[kind])) for kind in RIVALS},
+            }
+        )
     means = {
-        key: float(np.exp(np.mean([np.log(line[key]) for line in lines])))
-        for key in (f"to_{rival}" for rival in RIVALS)
-        if lines and all(key in line for line in lines)
+        f"to_{kind}": float(np.exp(np.mean([np.log(line[f"to_{kind}"]) for line in lines])))
+        for kind in RIVALS
+        if lines
     }
     return {"sets": lines, "geometric_mean": means}
 
 
-def keep(path: Path, cells: dict[str, dict]) -> dict[str, object]:
-    """Write the result file with a summary of each shape; returns the record."""
-    shapes = [one for one in dict.fromkeys(key.split("/")[0] for key in cells) if one != "rivals"]
-    return write_record(
-        path,
-        ("tensorflow", "scikit-learn", "numpy", "mapie"),
-        summary={shape: summarise(cells, shape) for shape in shapes},
-        cells=cells,
-    )
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Compare the published packs with their rivals."""
+    return {"summary": {SHAPE: compare(cells, published_cells("accuracy"))}}
 
 
-def main() -> None:
-    """Fill in the missing cells, print the tables, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
-    parser.add_argument("--splits", type=int, default=10, help="how many of the 25 (default 10)")
-    parser.add_argument("--datasets", default=",".join(data.names()))
-    parser.add_argument("--shapes", default="1x128-128,4x64-64", help="twins x hidden widths")
-    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
-    options = parser.parse_args()
-
-    warnings.simplefilter("ignore")
-    cells = json.loads(options.results.read_text())["cells"] if options.results.exists() else {}
-    for name in options.datasets.split(","):
-        for split in range(options.splits):
-            for shape in (*options.shapes.split(","), "rivals"):
-                key = f"{shape}/{name}/{split}"
-                if key in cells:
-                    continue
-                if shape == "rivals":
-                    cells[key] = networks(options.runs, name, split) | boosting(name, split)
-                else:
-                    cells[key] = measure(trained(options.runs, name, split, shape))
-                print(key, json.dumps(cells[key]), file=sys.stderr, flush=True)
-        keep(options.results, cells)
-    record = keep(options.results, cells)
-    head = f"{'set':5}{'splits':>7}{'coverage':>10}{'rank':>7}"
+def show(record: Record) -> None:
+    """Print a table for each shape."""
     for shape, found in record["summary"].items():
-        print(f"\n{shape}: interval score at 90 %, relative to rivals")
-        print(head + "".join(f"{rival:>10}" for rival in RIVALS))
+        print(f"{shape}: interval score at 90 %, relative to rivals")
+        print(f"{'set':5}{'splits':>7}{'coverage':>10}{'rank':>7}", end="")
+        print("".join(f"{kind:>10}" for kind in RIVALS))
         for line in found["sets"]:
-            parts = "".join(f"{line.get(f'to_{rival}', np.nan):10.3f}" for rival in RIVALS)
+            parts = "".join(f"{line.get(f'to_{kind}', np.nan):10.3f}" for kind in RIVALS)
             print(
                 f"{line['dataset']:5}{line['splits']:7d}{line['coverage']:10.3f}"
                 f"{line['rank']:7.2f}{parts}"
             )
         means = found["geometric_mean"]
-        parts = "".join(f"{means.get(f'to_{rival}', np.nan):10.3f}" for rival in RIVALS)
-        print(f"{'mean':29}{parts}")
-    print(json.dumps({"machine": record["machine"], "summary": record["summary"]}))
+        print(f"{'mean':29}" + "".join(f"{means.get(f'to_{one}', np.nan):10.3f}" for one in RIVALS))
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--splits", type=int, default=SPLITS, help="of the 25 (default 10)")
+    parser.add_argument("--datasets", default=",".join(data.names()))
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells, split by split."""
+    return [
+        Job(kind, name, split)
+        for split in range(options.splits)
+        for name in options.datasets.split(",")
+        for kind in KINDS
+    ]
+
+
+BENCHMARK = Benchmark(
+    "intervals",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    packages=(*PACKAGES, "mapie"),
+    add_options=add_options,
+    needs=("accuracy",),
+    trained=lambda key: not key.startswith("boosting/"),
+    valid=lambda key, cell, options: key.split("/")[0] in KINDS,
+    cost=48,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

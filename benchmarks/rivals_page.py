@@ -6,19 +6,16 @@ zero is outside the 95 % interval of Student's t. (Splits of one table share row
 error is somewhat larger.)
 """
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rivals_rows import LONG
 from scipy.stats import t as student
 
-from twinedge.atomic_files import write_file
+from benchmarks.harness.pages import Tables
+from benchmarks.harness.record import Cells, Record, read_record, results_of
+from benchmarks.harness.rows import LONG
 
-HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "rivals.json"
-PAGE = HERE.parent / "docs" / "rivals.md"
+PAGE = "docs/rivals.md"
 OURS = "twins"
 TITLES = {
     "twins": "our four twins",
@@ -32,8 +29,6 @@ TITLES = {
 }
 SIZES = {"20": "The bytes of the default pack", "8": "8,192 bytes"}
 CONFIDENCE = 0.95
-
-Cells = dict[str, dict[str, Any]]
 
 
 def summarise(cells: Cells) -> dict[str, Any]:
@@ -52,7 +47,7 @@ def summarise(cells: Cells) -> dict[str, Any]:
                     for name, splits in found[size, rival].items()
                 }
                 summary.setdefault(size, {})[rival] = {"tables": tables, **_all(tables)}
-    return summary
+    return {"summary": summary}
 
 
 def _line(theirs: Cells, ours: Cells) -> dict[str, Any]:
@@ -95,26 +90,15 @@ def _all(tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {"geometric_mean_ratio": float(np.exp(np.mean(ratios))), **counts}
 
 
-def write_page(path: Path, record: dict[str, Any]) -> None:
-    """Put the tables between the marks of the page."""
-    page = path.read_text()
-    for name, text in tables(record).items():
-        marks = re.compile(rf"(<!-- {name}: measured -->\n).*?(<!-- end -->)", re.DOTALL)
-        if not marks.search(page):
-            raise SystemExit(f"{path} has no place for {name}")
-        page = marks.sub(lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}", page)
-    write_file(path, page)
-
-
-def tables(record: dict[str, Any]) -> dict[str, str]:
-    """Return the generated parts of the page, by name."""
-    found = {
-        size: _accuracy(record["summary"][size]) for size in SIZES if size in record["summary"]
-    }
-    found["findings"] = _findings(record["summary"])
-    if record.get("device"):
-        found["device"] = _device(record["device"])
-    return found
+def pages(record: Record) -> Tables:
+    """Return the generated parts of the page: errors, findings, and what a query costs."""
+    summary = record["summary"]
+    found = {size: _accuracy(summary[size]) for size in SIZES if size in summary}
+    found["findings"] = _findings(summary)
+    device = read_record(results_of("device")).get("rivals")
+    if device:
+        found["device"] = _device(device)
+    return {PAGE: found}
 
 
 def _findings(summary: dict[str, Any]) -> str:

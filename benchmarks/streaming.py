@@ -5,8 +5,8 @@ of the process is read after each tenth of them. Then lines one at a time, as fr
 waits for the answer to the one before. The model is an exported 128-128 twin with 6 features and 32
 anchors. Time counts from the start of the process and includes Python's own start.
 
-    python benchmarks/streaming.py
-    python benchmarks/streaming.py --lines 5000 --results /tmp/try.json     # a quick try
+    python -m benchmarks.streaming
+    python -m benchmarks.streaming --lines 5000 --results /tmp/try.json     # a quick try
 """
 
 import os
@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from record import command_line, publish
-from trained import EXPORT, load_or_export
 
+from benchmarks.harness.record import command_line, publish, results_of
+from benchmarks.harness.trained import EXPORT, load_or_export
 from twinedge.runtime.device import Device
 from twinedge.runtime.loading import load
 
-RESULTS = Path(__file__).parent / "results" / "streaming.json"
 BLOCK = 1 << 16
 
 
@@ -128,7 +127,7 @@ def words(many: dict[str, Any], single: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Measure, print, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
+    parser = command_line(__doc__, results_of("streaming"))
     parser.add_argument("--export", type=Path, default=EXPORT)
     parser.add_argument("--lines", type=int, default=100_000)
     parser.add_argument("--single", type=int, default=5000, help="lines sent one at a time")

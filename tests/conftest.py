@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from itertools import pairwise
@@ -257,14 +257,9 @@ def write_store(fleet_pack) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="module")
-def benchmark_named() -> Iterator[Callable[[str], ModuleType]]:
-    """Import a benchmark by its name; the modules next to it are found as well."""
-    folder = str(Path(__file__).parents[1] / "benchmarks")
-    sys.path.insert(0, folder)
-    try:
-        yield importlib.import_module
-    finally:
-        sys.path.remove(folder)
+def benchmark_named() -> Callable[[str], ModuleType]:
+    """Import a benchmark by its name, when a test needs it."""
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from benchmarks.machine import cores
+from benchmarks.harness.machine import cores
 from benchmarks.reproduction.cells import CellStore, Setup
 from benchmarks.reproduction.experiments import EXPERIMENTS
 from benchmarks.reproduction.measures import Experiment

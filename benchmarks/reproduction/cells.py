@@ -15,10 +15,7 @@ from typing import Any, NamedTuple
 
 from twinedge.atomic_files import write_file
 from twinedge.errors import InputError
-
-# Increase this whenever our own trainer produces different networks: their cells are recomputed,
-# while those of networks trained as published stay.
-OUR_TRAINER = 1
+from twinedge.training import VERSION
 
 
 @dataclass(frozen=True)
@@ -104,8 +101,18 @@ class Cell:
     number: int | None = None
 
     @property
+    def is_ours(self) -> bool:
+        """Whether our own trainer makes its networks."""
+        decided = METHODS[self.method].decided_by
+        return self.method == "check" or ("trainer" in decided and self.setup.trainer == "twinedge")
+
+    @property
     def key(self) -> dict[str, Any]:
         """Everything that decides the numbers of this cell, and nothing else."""
+        return self.key_of(VERSION)
+
+    def key_of(self, version: int) -> dict[str, Any]:
+        """Return the key with a version of our own trainer; it has no place in other keys."""
         method = METHODS[self.method]
         chosen = asdict(self.setup)
         key = {
@@ -115,8 +122,8 @@ class Cell:
             "split": self.split,
             **{name: chosen[name] for name in method.decided_by if chosen[name] != "auto"},
         }
-        if key.get("trainer") == "twinedge" and OUR_TRAINER > 1:
-            key["trainer_version"] = OUR_TRAINER
+        if self.is_ours and version > 1:  # keys of the first version do not name it
+            key["trainer_version"] = version
         return key if self.number is None else {**key, "number": self.number}
 
     @property

@@ -35,6 +35,7 @@ from benchmarks.reproduction.sheets import Sheet, sentence, sheets
 from twinedge import data
 from twinedge.atomic_files import write_file
 from twinedge.data.catalogue import CATALOGUE
+from twinedge.training import VERSION
 from twinedge.wording import joined
 
 _BENCHMARKS = Path(__file__).parents[1]
@@ -82,9 +83,18 @@ def cells() -> list[Cell]:
     return [cell for name, setup in pairs for cell in _outcome(name, setup, {}).cells()]
 
 
-def identity(cell: Cell) -> str:
-    """Name a cell by all that decides its numbers."""
-    return json.dumps(cell.key, sort_keys=True)
+def identity(cell: Cell, version: int = VERSION) -> str:
+    """Name a cell by all that decides its numbers, with a version of our own trainer."""
+    return json.dumps(cell.key_of(version), sort_keys=True)
+
+
+def version_of(kept: Kept) -> int:
+    """Return the version of our own trainer that the page shows: the last that is complete."""
+    ours = [cell for cell in cells() if cell.is_ours]
+    versions = range(VERSION, 0, -1)
+    return next(
+        (one for one in versions if all(identity(cell, one) in kept for cell in ours)), VERSION
+    )
 
 
 def read_results(folder: Path = RESULTS) -> Kept:
@@ -103,35 +113,48 @@ def read_results(folder: Path = RESULTS) -> Kept:
 
 
 def _write_results(kept: Kept) -> None:
-    """Write cells into the results of the benchmarks, a line for each."""
+    """Write cells into the results of the benchmarks, a line for each.
+
+    They are of several trainers; the version is that of our own which the page shows.
+    """
     machines = sorted({result["machine"] for result in kept.values()})
     lines = []
     for key in sorted(kept):
         result = {name: value for name, value in kept[key].items() if name != "machine"}
         on = machines.index(kept[key]["machine"])
         lines.append(json.dumps({"cell": json.loads(key), "on": on, "result": result}))
-    head, body = json.dumps(machines), ",\n".join(lines)
-    write_file(RESULTS / "cells.json", f'{{"machines": {head}, "cells": [\n{body}\n]}}\n')
+    head = f'"machines": {json.dumps(machines)}, "training": {version_of(kept)}'
+    body = ",\n".join(lines)
+    write_file(RESULTS / "cells.json", f'{{{head}, "cells": [\n{body}\n]}}\n')
 
 
 def merge(kept: Kept, store: CellStore) -> Kept:
-    """Return the cells of the page: those of the results, or else those of a store."""
+    """Return the cells of the page: those of the results, or else those of a store.
+
+    Networks of an earlier version of our own trainer stay until those of today are complete.
+    """
     found = {}
     for cell in cells():
         result = kept.get(identity(cell)) or store.load(cell)
         if result is not None:
             found[identity(cell)] = {"machine": "a machine that it does not name", **result}
+    if any(identity(cell) not in found for cell in cells() if cell.is_ours):
+        shown = version_of(kept)
+        names = (identity(cell, shown) for cell in cells() if cell.is_ours)
+        found |= {name: kept[name] for name in names if name in kept}
     return found
 
 
 def outcomes(kept: Kept) -> dict[str, Outcome]:
     """Return all experiments of the page, as far as cells are there."""
-    return {name: _outcome(name, PUBLISHED, kept) for name in EXPERIMENTS}
+    version = version_of(kept)
+    return {name: _outcome(name, PUBLISHED, kept, version) for name in EXPERIMENTS}
 
 
-def _outcome(name: str, setup: Setup, kept: Kept) -> Outcome:
+def _outcome(name: str, setup: Setup, kept: Kept, version: int = VERSION) -> Outcome:
     wanted = Outcome(EXPERIMENTS[name](setup), list(data.names()), SPLITS, setup, {})
-    results = {cell: kept[identity(cell)] for cell in wanted.cells() if identity(cell) in kept}
+    names = {cell: identity(cell, version) for cell in wanted.cells()}
+    results = {cell: kept[name] for cell, name in names.items() if name in kept}
     return Outcome(wanted.experiment, wanted.requested, SPLITS, setup, results)
 
 
@@ -173,7 +196,9 @@ def filled(page: str, kept: Kept) -> str:
     texts = {
         "index": index(every, unfinished),
         "machines": "\n".join(f"- {count} cells: {on}" for on, count in machines.most_common()),
-        "own": own_text(_outcome("tnnr_ensemble", OWN, kept), found["tnnr_ensemble"]),
+        "own": own_text(
+            _outcome("tnnr_ensemble", OWN, kept, version_of(kept)), found["tnnr_ensemble"]
+        ),
         "data_sets": f"{_listed(data_verdicts())}\n\n{data_sheet().markdown()}",
         **{name: section(outcome, checked[name]) for name, outcome in found.items()},
     }

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from benchmarks.machine import machine
+from benchmarks.harness.machine import machine
+from benchmarks.harness.workers import ONE_CORE
 from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute
-from benchmarks.workers import ONE_CORE
 from twinedge.dask_cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
 from twinedge.progress import Lines, Progress, progress_bar

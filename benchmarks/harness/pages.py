@@ -1,0 +1,90 @@
+"""What pages say of results: generated tables, and the version of the training of each.
+
+A generated table is between ``<!-- NAME: measured -->`` and ``<!-- end -->``. A link to a file of
+results that depends on the training is followed by its version, as in "[accuracy.json](...)
+(training version 5)", and by today's if that is another.
+"""
+
+import re
+from pathlib import Path
+
+from benchmarks.harness.record import RESULTS, read_record, results_of
+from twinedge.atomic_files import write_file
+from twinedge.training import VERSION
+
+ROOT = Path(__file__).parents[2]
+
+Tables = dict[str, dict[str, str]]  # by page, seen from the root, and by name
+
+_LINK = re.compile(
+    r"(?P<link>\[[^\]]*\]\([^)\s]*benchmarks/results/(?P<name>[\w/-]+)\.json\))"
+    r"(?P<version>\s+\(training\s+version\s+\d+(?:;\s+today's\s+is\s+\d+)?\))?"
+)
+
+
+def pages() -> list[Path]:
+    """List the pages that may quote results."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def fill(page: str, name: str, text: str) -> str:
+    """Replace the text between the marks of a name."""
+    marks = re.compile(rf"(<!-- {name}: measured -->\n).*?(<!-- end -->)", re.DOTALL)
+    if not marks.search(page):
+        raise SystemExit(f"the page has no place for {name}")
+    return marks.sub(lambda found: f"{found[1]}\n{text.strip()}\n\n{found[2]}", page)
+
+
+def write_tables(tables: Tables) -> None:
+    """Put generated tables on their pages."""
+    for page, parts in tables.items():
+        path = ROOT / page
+        text = path.read_text()
+        for name, part in parts.items():
+            text = fill(text, name, part)
+        write_file(path, text)
+
+
+def version_of(name: str) -> int | None:
+    """Return the version of the training that a result is of; None if it depends on none."""
+    found: int | None = read_record(results_of(name)).get("training")
+    return found
+
+
+def with_versions(page: str) -> str:
+    """Let each link to a result that depends on the training be followed by its version."""
+
+    def versioned(found: re.Match[str]) -> str:
+        version = version_of(found["name"])
+        if version is None:
+            return found["link"]
+        today = "" if version == VERSION else f"; today's is {VERSION}"
+        wanted = f"(training version {version}{today})"
+        said = " ".join((found["version"] or "").split())  # however its lines are broken
+        return found[0] if said == wanted else f"{found['link']} {wanted}"
+
+    return _LINK.sub(versioned, page)
+
+
+def write_versions() -> list[Path]:
+    """Bring the versions on all pages up to date; returns the pages that changed."""
+    changed = []
+    for path in pages():
+        text = path.read_text()
+        if (new := with_versions(text)) != text:
+            write_file(path, new)
+            changed.append(path)
+    return changed
+
+
+def quoted(page: str) -> set[str]:
+    """Return the names of the results that a page links to."""
+    return {found["name"] for found in _LINK.finditer(page)}
+
+
+def mentioned(page: str) -> set[str]:
+    """Return the names of the scripts that a page names, outside of commands to run them."""
+    known = {path.stem for path in RESULTS.parent.glob("*.py")}
+    prose = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    found = re.findall(r"benchmarks[/.](\w+)", prose)
+    return {*found} & known
