@@ -73,6 +73,7 @@ PARTS = {
         "bss_bytes": 2,
         "context_bytes": 12,
         "stack_bytes": 40,
+        "place_bytes": 4,
         "rates": {"map": 20, "map product": 2.5},
     },
     "target_curve": {
@@ -82,6 +83,7 @@ PARTS = {
         "bss_bytes": 0,
         "context_bytes": 4,
         "stack_bytes": 0,
+        "place_bytes": 0,
         "rates": None,
     },
 }

@@ -74,7 +74,8 @@ def test_a_part_is_added_to_any_build(core, parts):
         both = runtime.build(replace(model, target_bins=256))
         assert both.flash_bytes == mapped.flash_bytes + 100
         assert both.context_bytes == mapped.context_bytes + 4
-        assert (both.scratch, both.references) == (plain.scratch, plain.references)
+        assert both.references == plain.references
+        assert both.scratch == mapped.scratch == replace(plain.scratch, place_bytes=4)
 
 
 PLAIN = {"map_outputs": 0, "map_rows": 0, "map_curves": 0, "target_bins": 0}
@@ -148,6 +149,14 @@ def test_scratch_by_hand():
     assert scratch.bytes(mapped) == scratch.bytes(replace(model, features=9))
     wide = replace(scratch, room_bytes=3)
     assert wide.bytes(mapped) == wide.bytes(replace(model, features=9))
+    # A map needs room for places before the first layers do; neighbors have their own.
+    places = replace(scratch, place_bytes=200)
+    near = replace(mapped, neighbors=9)
+    assert places.bytes(mapped) == 5 * 200 + 2 * 12 + 7
+    assert places.bytes(near) == 72 + 5 * 200 + 2 * 12 + 7
+    assert replace(places, work_bytes=2000).bytes(mapped) == scratch.bytes(mapped) + 2000
+    assert replace(scratch, place_bytes=1).bytes(mapped) == scratch.bytes(mapped)
+    assert places.bytes(model) == scratch.bytes(model)
     # Lines, for silu.
     silu = replace(model, activation="silu")
     assert replace(scratch, work_bytes=500).bytes(model) == scratch.bytes(model) + 500
@@ -258,6 +267,7 @@ def test_a_file_that_cannot_be_read_is_named(complaint, tmp_path):
 FIRMWARE = Path(__file__).parents[2] / "firmware_ref"
 PROGRAM = """
 #include "twin_kernel.h"
+#include "twin_model.h"
 #include <stdio.h>
 
 int main(int argc, char **argv) {
@@ -278,9 +288,9 @@ int main(int argc, char **argv) {
         kernel.lines = i % 2 && TWIN_WITH_LINES; /* where they are compiled */
         kernel.work_bytes = i % 3 * 512;
         model.kernel = &kernel;
-        printf("%d %d %d %d %d %d %u %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
+        printf("%d %d %d %d %d %d %u %u %lu\\n", kernel.align, kernel.unit, kernel.partial_bytes,
                kernel.block_bytes, kernel.room_bytes, kernel.lines, kernel.work_bytes,
-               (unsigned long)twin_scratch_size(&model));
+               (unsigned)sizeof(twini_place), (unsigned long)twin_scratch_size(&model));
     }
     return 0;
 }
@@ -306,7 +316,10 @@ def test_scratch_is_what_the_runtime_says(program, packs, tmp_path):
     models = []
     for seed in range(24):
         path = tmp_path / f"{seed}.twin"
-        path.write_bytes(write_pack(packs.random_pack(np.random.default_rng(seed))))
+        # Many features and few neurons: the places of a map decide.
+        shape = {"features": 90, "hidden": (2,)} if seed % 8 == 7 else {}
+        pack = packs.random_pack(np.random.default_rng(seed), mapped=bool(seed % 2), **shape)
+        path.write_bytes(write_pack(pack))
         models.append(from_pack(path)[0])
     assert {bool(model.neighbors) for model in models} == {False, True}
     assert {len(model.hidden) for model in models} == {1, 2, 3}

@@ -20,7 +20,7 @@ from twinedge.budget.limits import (
     smaller_in_params,
 )
 from twinedge.budget.model import from_pack, from_run, largest, of_pack, pack_fault
-from twinedge.pack import InputMap, TargetCurve, write_pack
+from twinedge.pack import write_pack
 from twinedge.scoring import calibration
 
 PAPER = Model.of(8, (128, 128))
@@ -204,42 +204,10 @@ def test_a_pack_is_as_long_as_predicted(packs, tmp_path, content, seed):
     assert ann_bytes(model) == ann_bytes(replace(model, intervals=False))
 
 
-def with_curves(rng, pack, target_curve=True):
-    """The same pack with an input map, and a target curve: zeros, as only lengths are looked at."""
-    outputs = pack.features + int(rng.integers(0, 40))
-    bins = rng.choice([0, 1, 2, 9, 255], pack.features).astype(np.uint8)
-    knots = [np.arange(one + 1, dtype=np.int16) for one in bins.tolist() if one]
-    rows = sum(map(len, knots))
-    values = np.arange(int(rng.choice([2, 3, 257, 4097])), dtype=np.int32)
-    grown = Model(outputs, pack.hidden, tuple(pack.counts.tolist()), weights="int8")
-    layers = [
-        (replace(twin.layers[0], kernel=zeros_of(twin.layers[0], outputs)), *twin.layers[1:])
-        for twin in pack.twins
-    ]
-    return replace(
-        pack,
-        map=InputMap(
-            bins=bins,
-            shifts=np.ones(outputs, np.uint8),
-            knots=np.concatenate([*knots, np.zeros(0, np.int16)]),
-            table=np.zeros((rows, outputs), np.int8),
-        ),
-        target_curve=TargetCurve(0, 3, values) if target_curve else None,
-        twins=tuple(
-            replace(twin, layers=one) for twin, one in zip(pack.twins, layers, strict=True)
-        ),
-        anchors=np.zeros((grown.anchors, outputs), np.int16),
-    )
-
-
-def zeros_of(layer, outputs):
-    return np.zeros((len(layer.kernel), 2 * outputs), layer.kernel.dtype)
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_pack_with_curves_is_as_long_as_predicted(packs, tmp_path, seed):
     rng = np.random.default_rng(seed)
-    pack = with_curves(rng, packs.random_pack(rng, scaled=seed % 2), target_curve=seed % 4 < 3)
+    pack = packs.random_pack(rng, scaled=bool(seed % 2), mapped=True, curved=seed % 4 < 3)
     path = tmp_path / "model.twin"
     path.write_bytes(write_pack(pack))
     model, _ = from_pack(path)

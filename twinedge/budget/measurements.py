@@ -38,7 +38,11 @@ def scratch_cells(inputs: int, hidden: tuple[int, ...], unit: int) -> tuple[int,
 
 @dataclass(frozen=True)
 class Scratch:
-    """What a kernel needs in the scratch: the fields of ``twin_kernel``, by the same names."""
+    """What a kernel needs in the scratch: the fields of ``twin_kernel``, by the same names.
+
+    ``place_bytes`` is for a build with an input map: what the map keeps for each feature, where the
+    first layers have their room afterwards.
+    """
 
     align: int
     unit: int
@@ -47,18 +51,22 @@ class Scratch:
     room_bytes: int
     lines: int
     work_bytes: int
+    place_bytes: int = 0
 
     def bytes(self, model: Model) -> int:
         """Scratch of one prediction, as ``twin_scratch_size`` of the C runtime computes it."""
-        features, first, stored = scratch_cells(model.inputs, model.hidden, self.unit)
-        parts = [self.partial_bytes * first, self.room_bytes * features]
-        parts += [self.block_bytes * neurons for neurons in stored]
+        inputs, first, stored = scratch_cells(model.inputs, model.hidden, self.unit)
+        layers = [self.partial_bytes * first, *(self.block_bytes * one for one in stored)]
+        room = sum(align(part, self.align) for part in layers) + self.work_bytes
+        if model.map_outputs:
+            room = max(room, align(self.place_bytes * model.features, self.align))
+        parts = [self.room_bytes * inputs]
         if 0 < model.neighbors < max(model.counts):
             parts.append(NEAREST * model.neighbors)
         if self.lines and model.activation == "silu":
             parts.append(LINES)
-        aligned = sum(align(part, self.align) for part in parts)
-        return aligned + self.work_bytes + FEATURE * features + self.align - 1
+        room += sum(align(part, self.align) for part in parts)
+        return room + FEATURE * inputs + self.align - 1
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,8 @@ class Part:
     ----------
     text_bytes, rodata_bytes, data_bytes, bss_bytes, context_bytes, stack_bytes : int
         As in ``Build``: the most by which an image with it exceeds one without.
+    place_bytes : int
+        As in ``Scratch``; 0 if this part needs no scratch.
     rates : dict of str to float, or None
         Most instructions of its rounds, by their names in ``part_rounds``; None if they were not
         measured, as for host kernels.
@@ -138,6 +148,7 @@ class Part:
     bss_bytes: int
     context_bytes: int
     stack_bytes: int
+    place_bytes: int
     rates: dict[str, float] | None
 
     def added_to(self, build: Build) -> Build:
@@ -145,13 +156,17 @@ class Part:
         worst = None
         if build.worst is not None and self.rates is not None:
             worst = replace(build.worst, rates=build.worst.rates | self.rates)
-        sizes = {name: getattr(build, name) + getattr(self, name) for name in _PART_SIZES}
-        return replace(build, **sizes, worst=worst)
+        sizes = {name: getattr(build, name) + getattr(self, name) for name in _ADDED}
+        scratch = replace(
+            build.scratch, place_bytes=max(build.scratch.place_bytes, self.place_bytes)
+        )
+        return replace(build, **sizes, scratch=scratch, worst=worst)
 
 
 # Parts that few packs need, and the number of a model that is not 0 if it needs them.
 PARTS = {"map": "map_outputs", "target_curve": "target_bins"}
 _PART_SIZES = tuple(one.name for one in fields(Part) if one.name.endswith("_bytes"))
+_ADDED = tuple(name for name in _PART_SIZES if name != "place_bytes")
 
 
 def parts_of(model: Model) -> tuple[str, ...]:
@@ -204,7 +219,7 @@ class Runtime:
 
 _TEXTS = ("port", "compiler", "flags")
 _SIZES = tuple(one.name for one in fields(Build) if one.name.endswith("_bytes"))
-_SCRATCH = tuple(one.name for one in fields(Scratch))
+_SCRATCH = tuple(one.name for one in fields(Scratch) if one.name != "place_bytes")
 _KIND = ("activation", "weights", "neighbors", "intervals")
 _SHAPE = ("features", "hidden", "counts", "neighbors")
 # Groups of calls whose stack was measured: of opening, of predicting at once and in steps, of the

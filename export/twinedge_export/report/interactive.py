@@ -311,4 +311,4 @@ def _build(kind: Kind, build: Build) -> dict[str, Any]:
 def _part(part: Part) -> dict[str, int]:
     ram = part.data_bytes + part.bss_bytes + part.context_bytes + part.stack_bytes
     flash = part.text_bytes + part.rodata_bytes + part.data_bytes
-    return {"flash_bytes": flash, "fixed_ram_bytes": ram}
+    return {"flash_bytes": flash, "fixed_ram_bytes": ram, "place_bytes": part.place_bytes}

@@ -208,13 +208,17 @@ const Budget = (facts) => {
     const { align: to } = kernel;
     const { feature, nearest, lines, fours } = facts.scratch;
     const inputs = align(inputsOf(model), fours);
-    const parts = [kernel.partial_bytes * model.hidden[0], kernel.room_bytes * inputs];
-    for (const width of model.hidden.slice(0, -1))
-      parts.push(kernel.block_bytes * align(width, kernel.unit));
+    const total = (parts) => sum(parts.map((part) => align(part, to)));
+    const blocks = model.hidden.slice(0, -1).map((width) => align(width, kernel.unit));
+    const layers = [kernel.partial_bytes * model.hidden[0]];
+    for (const width of blocks) layers.push(kernel.block_bytes * width);
+    let room = total(layers) + kernel.work_bytes;
+    if (model.map_outputs) room = Math.max(room, align(kernel.place_bytes * model.features, to));
+    const parts = [kernel.room_bytes * inputs];
     if (model.neighbors > 0 && model.neighbors < Math.max(...model.counts))
       parts.push(nearest * model.neighbors);
     if (kernel.lines && model.activation === "silu") parts.push(lines);
-    return sum(parts.map((part) => align(part, to))) + kernel.work_bytes + feature * inputs + to - 1;
+    return room + total(parts) + feature * inputs + to - 1;
   }
 
   const ramBytes = (build, model) =>
@@ -256,7 +260,8 @@ const Budget = (facts) => {
     if (!build || !parts.every((one) => one)) return undefined;
     const total = (name) => build[name] + sum(parts.map((one) => one[name]));
     const sizes = ["flash_bytes", "fixed_ram_bytes"].map((name) => [name, total(name)]);
-    return { ...build, ...Object.fromEntries(sizes) };
+    const place_bytes = Math.max(build.scratch.place_bytes, ...parts.map((one) => one.place_bytes));
+    return { ...build, ...Object.fromEntries(sizes), scratch: { ...build.scratch, place_bytes } };
   }
 
   function notMeasured(model, board) {
