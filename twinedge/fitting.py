@@ -18,6 +18,7 @@ from twinedge.data.table import Missing
 from twinedge.defaults import NEIGHBORS
 from twinedge.errors import InputError, Parameter, ParameterError
 from twinedge.progress import Progress, progress_bar
+from twinedge.wording import quoted
 
 if TYPE_CHECKING:
     from twinedge.estimators.twin import TwinRegressor
@@ -62,6 +63,7 @@ class TrainSettings:
     effort: str = "normal"
     steps: int | str = "auto"
     teachers: Any = "auto"
+    target_curve: str = "none"
     intervals: bool = True
     impute: str | None = None
     validation_fraction: float = 0.125
@@ -244,6 +246,7 @@ def fit_source(source: Source, settings: TrainSettings) -> "Run":
     if folder is not None:
         check_writable(folder, overwrite=settings.overwrite)
         checkpoint = checkpoint_of(folder)
+    check_curve(source, settings.target_curve)
     for remark in source.remarks:
         report(remark)
     start = perf_counter()
@@ -290,6 +293,25 @@ def fit_source(source: Source, settings: TrainSettings) -> "Run":
             progress.stage(_WRITING)
             _save(done, folder, checkpoint, settings, count)
     return done
+
+
+def check_curve(source: Source, name: str) -> None:
+    """Refuse a table with a target, to learn from, that a curve cannot take."""
+    from twinedge.scoring.target_curve import CURVES, TargetCurve
+
+    if name not in CURVES:
+        return
+    rows = sorted([*source.rows.train, *source.rows.val])
+
+    def where(row: int) -> str:
+        file, number = source.name, rows[row]  # of one of the paper's sets, from 0
+        if source.numbers is not None:
+            number, tables = source.numbers[number], list(source.tables or ())
+            if tables:
+                file, number = tables[number[0]], number[1]
+        return f"{file}: row {number}, column {quoted(source.target_name)}"
+
+    TargetCurve(name).check(source.y[rows], where)
 
 
 def _save(run: "Run", folder: Path, checkpoint: Path, settings: TrainSettings, folds: int) -> None:

@@ -25,6 +25,7 @@ from twinedge.notebook import describe_intervals, facts_table
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_record import FILE, FORMAT, VERSION, read_record
 from twinedge.scoring.calibration import Calibration, CalibrationRows
+from twinedge.scoring.target_curve import TargetCurve
 from twinedge.training.input_map import InputMap
 from twinedge.training.network import Architecture, FloatArray, Scaling
 from twinedge.version import __version__
@@ -32,6 +33,7 @@ from twinedge.wording import plural
 
 _POINTS = "points.npz"
 _CHOSEN = ("activation", "learning_rate", "weight_decay", "steps", "trials", "interrupted")
+_NEWER = ("input_map", "target_curve")  # runs of 0.1 have none
 _NOT_KEPT = ("n_jobs",)  # a property of the machine, not of the model
 _PARTS = ("train", "val", "test")
 _SCALING = ("x_mean", "x_scale", "y_mean", "y_scale", "limit")
@@ -186,7 +188,8 @@ class Run:
                 "hidden": model.architecture_.hidden,
                 "random_state": _seed(model.random_state),
             },
-            "chosen": {name: getattr(model, f"{name}_") for name in (*_CHOSEN, "input_map")},
+            "chosen": {name: getattr(model, f"{name}_") for name in (*_CHOSEN, *_NEWER)},
+            "curve_choice": model.curve_choice_,
             "teaching": model.teaching_,
             "calibration": model.calibration_ and _stored_calibration(model.calibration_),
             "trust": model.trust_,
@@ -221,7 +224,8 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     model = TwinRegressor(**{**record["parameters"], "hidden": hidden})
     for name in _CHOSEN:
         setattr(model, f"{name}_", record["chosen"][name])
-    model.input_map_ = record["chosen"].get("input_map", "none")  # runs of 0.1 have none
+    model.input_map_, curve = (record["chosen"].get(name, "none") for name in _NEWER)
+    model.curve_choice_ = record.get("curve_choice")
     model.teaching_ = record["teaching"]
     model.map_ = _restored_map(points)
     inputs = points["X_train"].shape[1] if model.map_ is None else model.map_.outputs
@@ -231,7 +235,10 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
         shape = model.weights_.shape
         raise ValueError(f"weights of shape {shape} for networks of {model.architecture_.size}")
     y_mean, y_scale, limit = (float(points[name]) for name in _SCALING[2:])
-    model.scaling_ = Scaling(points["x_mean"], points["x_scale"], y_mean, y_scale, limit)
+    model.scaling_ = Scaling(
+        *(points["x_mean"], points["x_scale"], y_mean, y_scale, limit),
+        None if curve == "none" else TargetCurve(curve),
+    )
     model.remember_columns(Encoding.of(record["columns"], record["feature_names"]))
     model.target_name_ = str(record["target_name"])
     model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]

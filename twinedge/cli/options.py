@@ -185,6 +185,15 @@ def steps(text: str) -> Decorator:
     return value("--steps", "auto|N", WordOr(Whole(1), "auto"), default="auto", text=text)
 
 
+target_curve = choice(
+    "--target-curve",
+    *("none", "log", "log1p", "sqrt", "auto"),
+    default="none",
+    text="Learn the logarithm or the root of the target in place of it; auto tries on folds "
+    "whether that lowers the error.",
+)
+
+
 def anchors(text: str) -> Decorator:
     """Declare how many training points travel to a device."""
     kind = WordOr(Whole(1), "fewest", "all", formerly=["auto"])

@@ -36,6 +36,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train data.csv --target strength --test measured_later.csv",
     "train base.csv points.csv --target strength --group device",
     "train log.csv --target power --time timestamp",
+    "train sales.csv --target price --target-curve auto",
     "train --dataset cs --split 0 --effort quick --jobs 2",
 )
 @options.reading
@@ -108,6 +109,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     text="Models that teach the networks: networks, trees, boosting, gp; or none. auto uses all, "
     "unless quick or with --steps.",
 )
+@options.target_curve
 @options.flag(
     "--intervals/--no-intervals", default=True, text="Learn how large an error to expect."
 )
@@ -132,6 +134,7 @@ def train(
     effort: str,
     steps: int | str,
     teachers: list[str] | str,
+    target_curve: str,
     intervals: bool,
     n_jobs: int | None,
     seed: int,
@@ -164,6 +167,10 @@ def train(
 
     Rows may count more or less than others, with --weight: in training, in intervals, and in all
     errors that are printed.
+
+    Errors of prices, counts or lifetimes grow with their size. With --target-curve, the logarithm
+    (log; log1p if there are zeros) or the root (sqrt) is learnt. Predictions and intervals are in
+    units of the target all the same; a prediction is then a median rather than a mean.
     """
     from twinedge.fitting import TrainSettings, fit_source
 
@@ -178,6 +185,7 @@ def train(
         effort=effort,
         steps=steps,
         teachers=teachers,
+        target_curve=target_curve,
         intervals=intervals,
         impute=reading["impute"],
         n_jobs=n_jobs or -1,  # all cores
@@ -195,8 +203,9 @@ def train(
     if as_json:
         print_json(result)
     else:
-        verdict, blocks, ranges, groups, of_folds = (
-            result.pop(k, None) for k in ("verdict", "by_time", "time_ranges", "groups", "folds")
+        verdict, blocks, ranges, groups, of_folds, choice = (
+            result.pop(k, None)
+            for k in ("verdict", "by_time", "time_ranges", "groups", "folds", "curve_choice")
         )
         print_record(with_reasons(result))
         if blocks:
@@ -207,6 +216,8 @@ def train(
             print_groups(groups)
         if ranges and "test" in ranges:
             print_text("", describe_order(ranges))
+        if choice:
+            print_text("", describe_curve(choice))
         if verdict:
             print_text("", verdict)
     if done.model.interrupted_:
@@ -222,6 +233,18 @@ def describe_order(ranges: dict[str, list[str]]) -> str:
     return (
         f"Trained on rows until {past}, tested on later ones until {future}: the test scores are "
         "for the future of what was learnt."
+    )
+
+
+def describe_curve(choice: dict[str, Any]) -> str:
+    """Describe how a target curve was chosen, or why none was considered."""
+    skewed = f"the skewness of the target is {choice['skewness']:.2g}"
+    if not choice["rmse"]:
+        return f"No target curve was compared with none: {skewed}, and {choice['reason']}."
+    errors = ", ".join(f"{kind} {error:.4g}" for kind, error in choice["rmse"].items())
+    return (
+        f"Target curve {choice['chosen']}: {skewed}, and on rows that networks did not see, short "
+        f"trainings have an RMSE of {errors}."
     )
 
 
@@ -246,8 +269,10 @@ def summary(run: "Run") -> dict[str, Any]:
         "activation": model.activation_,
         "learning_rate": model.learning_rate_,
         "weight_decay": model.weight_decay_,
+        "target_curve": model.target_curve_,
         **run.scores,
         "steps": model.steps_,
         "taught": model.teaching_ and model.teaching_["taught"],
+        **({"curve_choice": model.curve_choice_} if model.curve_choice_ else {}),
         "interrupted": model.interrupted_,
     }

@@ -50,6 +50,8 @@ class CurveChoice:
         that, both as shares of it.
     steps : int
         Length of each training.
+    reason : str, optional
+        Why no curve was considered, as words after "and".
     """
 
     curve: TargetCurve | None
@@ -57,6 +59,7 @@ class CurveChoice:
     rmse: dict[str, float]
     gains: dict[str, tuple[float, float]]
     steps: int
+    reason: str | None = None
 
     def record(self) -> dict[str, Any]:
         """Return everything, as values for JSON."""
@@ -67,6 +70,7 @@ class CurveChoice:
             "rmse": self.rmse,
             "gain": {kind: gain for kind, (gain, _) in self.gains.items()},
             "gain_error": {kind: error for kind, (_, error) in self.gains.items()},
+            **({"reason": self.reason} if self.reason else {}),
         }
 
 
@@ -104,10 +108,10 @@ def choose_curve(
     rows, each = slice(task.train), of_rows(task.weights, slice(task.train))
     skewed, steps = skewness(y[rows], each), steps_of(plan)
     task = _of_any_pairs(task)
-    curves = [TargetCurve(kind) for kind in _CURVES]
-    curves = [one for one in curves if skewed > SKEWED and one.takes(y).all() and task.has_folds]
-    if not curves:
-        return CurveChoice(None, skewed, {}, {}, 0)
+    curves = [one for one in map(TargetCurve, _CURVES) if one.takes(y).all()]
+    reason = _obstacle(skewed, curves, task)
+    if reason is not None:
+        return CurveChoice(None, skewed, {}, {}, 0, reason)
     candidate = Candidate("relu", SETTINGS["relu"][0])
     jobs = [NetworkJob(*candidate, steps, seed + k, k) for k in range(FOLDS)]
     titles = [TITLES[_stage(one)] for one in (None, *curves)]
@@ -160,6 +164,15 @@ def skewness(y: FloatArray, weights: FloatArray | None = None) -> float:
 def steps_of(plan: Plan) -> int:
     """Return the steps of each network that curves are compared by."""
     return min(max(plan.final // _SHARE, _LEAST_STEPS), _MOST_STEPS)
+
+
+def _obstacle(skewed: float, curves: list[TargetCurve], task: Task) -> str | None:
+    """Return why no curve is considered; None if there are some to compare."""
+    if not skewed > SKEWED:
+        return f"only one above {SKEWED:g} is worth a comparison"
+    if not curves:
+        return "some targets are negative"
+    return None if task.has_folds else "there are too few rows to compare on"
 
 
 def _stage(curve: TargetCurve | None) -> str:
