@@ -5,9 +5,10 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
 from twinedge import defaults
@@ -33,7 +34,7 @@ from twinedge.version import __version__
 from twinedge_export.c_project import c_project
 from twinedge_export.deviations import Evaluator
 from twinedge_export.files import File, Job
-from twinedge_export.pipelines import fold_pipeline
+from twinedge_export.pipelines import fold_estimator
 from twinedge_export.quantise import NAME, twin_file
 from twinedge_export.settings import FORMATS, ExportSettings
 
@@ -57,6 +58,8 @@ _SECONDS = {
 }
 _SEED = 0  # for the trees that teach a network fine-tuned for its pack
 _KEYS = {"validation": "rmse_val", "training": "rmse_train"}  # by the points scored on
+
+Exportable: TypeAlias = TwinRegressor | Pipeline | TransformedTargetRegressor | Run | str | Path
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class Export:
 
 
 def export(
-    model: TwinRegressor | Pipeline | Run | str | Path,
+    model: Exportable,
     folder: str | Path = defaults.OUTPUT,
     *,
     anchors: int | str | Sequence[int] = defaults.ANCHORS,
@@ -158,10 +161,11 @@ def export(
 
     Parameters
     ----------
-    model : TwinRegressor, Pipeline, Run or path
+    model : TwinRegressor, Pipeline, TransformedTargetRegressor, Run or path
         A fitted model, a run, or the folder of one. A scikit-learn pipeline that ends in a twin is
-        exported with its steps, if they scale, fill in or encode single columns. Of a search such
-        as GridSearchCV, the best estimator is taken.
+        exported with its steps, if they scale, fill in or encode single columns; so is a
+        TransformedTargetRegressor of numpy's log, log1p or sqrt. Of a search such as GridSearchCV,
+        the best estimator is taken.
     folder : path
         Output folder.
     anchors : int, "fewest", "all" or sequence of int
@@ -230,9 +234,7 @@ def export(
     return write_export(model, folder, settings)
 
 
-def write_export(
-    model: TwinRegressor | Pipeline | Run | str | Path, folder: str | Path, settings: ExportSettings
-) -> Export:
+def write_export(model: Exportable, folder: str | Path, settings: ExportSettings) -> Export:
     """Write the files of a model as ``export`` does, by settings made before."""
     _check_installed(settings.formats)
     run, folder = _as_run(model), Path(folder)
@@ -358,9 +360,7 @@ def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
 def _as_run(model: Any) -> Run:
     if isinstance(model, Run):
         return model
-    model = getattr(model, "best_estimator_", model)  # of a search
-    if isinstance(model, Pipeline):
-        model = fold_pipeline(model)
+    model = fold_estimator(getattr(model, "best_estimator_", model))  # of a search
     if isinstance(model, TwinRegressor):
         if not hasattr(model, "weights_"):
             raise InputError("the model is not fitted")
@@ -371,7 +371,7 @@ def _as_run(model: Any) -> Run:
         return load_run(Path(model))
     raise InputError(
         f"a {type(model).__name__} cannot be exported: take a fitted "
-        "TwinRegressor, or a Pipeline that ends in one"
+        "TwinRegressor, or a Pipeline or TransformedTargetRegressor that ends in one"
     )
 
 

@@ -118,7 +118,9 @@ class Evaluator:
         # A wild value sends a float network along a straight line to anywhere, and a file clips it.
         inputs = Inputs.scaled(model)
         points, test = ((inputs.clipped(X), y) for X, y in (points, test))
-        least = _TINY * float(model.scaling_.y_scale)
+        scaling = model.scaling_
+        middle, unit = np.array([scaling.y_mean]), np.array([scaling.y_scale])
+        least = _TINY * float(scaling.deviation(middle, unit)[0])
         nearest = neighbors or None
 
         def all_anchors(points: Points, weights: Array | None) -> AllAnchors:

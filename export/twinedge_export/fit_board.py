@@ -24,6 +24,7 @@ from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import MAX_ANCHORS
 from twinedge.progress import progress_bar
+from twinedge.runtime.file_device import units_of_estimates
 from twinedge.runtime.reference import evaluate
 from twinedge_export.deploy import Export, write_export
 from twinedge_export.files import RoundingError
@@ -288,8 +289,8 @@ def _score(
         ]
         if len(parts) < shape.twins or verdict.flash_bytes is None or verdict.ram_bytes is None:
             continue
-        error = np.concatenate(parts, axis=1).mean(axis=1) - validation[1]
-        rmse = scoring.rmse(error)
+        mean = model.scaling_.uncurved(np.concatenate(parts, axis=1).mean(axis=1))
+        rmse = scoring.rmse(mean - validation[1])
         shape = replace(shape, activation=model.activation_)
         attempts.append(Attempt(shape, verdict.flash_bytes, verdict.ram_bytes, rmse))
     return attempts
@@ -298,7 +299,10 @@ def _score(
 def _estimates(
     model: TwinRegressor, twin: int, rows: Array, weights: str, points: Array
 ) -> Array | None:
-    """Estimates ``(n, len(rows))`` of one rounded twin; None where no pack can hold its weights."""
+    """Estimates ``(n, len(rows))`` of one rounded twin; None where no pack can hold its weights.
+
+    They are on the target's curve.
+    """
     alone = copy(model)
     alone.weights_ = model.weights_[twin : twin + 1]
     blocks = np.split(rows, range(MAX_ANCHORS, len(rows), MAX_ANCHORS))
@@ -307,5 +311,6 @@ def _estimates(
     except InputError:
         return None
     raw = np.concatenate([evaluate(pack, points).estimates for pack in packs], axis=1)
-    found: Array = raw * float(packs[0].y_gain) + float(packs[0].y_offset)
+    offset, unit = units_of_estimates(packs[0])
+    found: Array = raw * unit + offset
     return found

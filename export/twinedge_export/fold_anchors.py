@@ -1,24 +1,33 @@
 """A model as the layers of a graph, with its anchors folded into the first.
 
 An anchor is constant on a device, and so is its contribution to the sums of the first layer, in
-both orders of the pair. A query passes through that layer once for any number of anchors.
+both orders of the pair. A query passes through that layer once for any number of anchors. A map in
+front of it is two more products: one says how far each bin of a feature's curve is filled, and one
+adds up what the filled ones contribute.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
-from twinedge.pack.contents import Array, Pack
+from twinedge.pack.contents import LARGEST, Array, Pack
+from twinedge.runtime.file_device import units_of_estimates
 from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.scoring.calibration import Calibration
+from twinedge.scoring.target_curve import TargetCurve
+from twinedge.training.input_map import InputMap
 
 # Features may exceed the training data by a quarter, and reach two standard deviations in any case.
 # More would cost where the target has no noise: what limits a pack there is the unit of a feature.
 _HEADROOM, _LEAST_REACH = 1.25, 2.0
+# What single precision can raise to a power, or square.
+_WIDEST = {"log": (-80.0, 80.0), "log1p": (-80.0, 80.0), "sqrt": (0.0, 1e18)}
 
 
 class Dense(NamedTuple):
@@ -49,9 +58,8 @@ class Inputs:
     def scaled(cls, model: TwinRegressor) -> "Inputs":
         """As in training; clipped where a pack clips, far beyond meaningful answers."""
         scaling = model.scaling_
-        farthest = float(np.abs(scaling.features(model.anchor_X_)).max())
-        reach = max(_LEAST_REACH, _HEADROOM * farthest)
-        return cls(scaling.x_mean, scaling.x_scale, min(reach, scaling.limit))
+        limit = min(largest_input(model), scaling.limit)
+        return cls(scaling.x_mean, scaling.x_scale, limit)
 
     @classmethod
     def spanned(cls, model: TwinRegressor) -> "Inputs":
@@ -72,6 +80,67 @@ class Inputs:
         return inputs
 
 
+def largest_input(model: TwinRegressor) -> float:
+    """Return the largest input of the networks that a pack has to hold, scaled."""
+    x = model.scaling_.features(model.anchor_X_)
+
+    def reach(inputs: Array) -> float:
+        return max(_LEAST_REACH, _HEADROOM * float(np.abs(inputs).max()))
+
+    limit = min(reach(x), model.scaling_.limit)
+    return limit if model.map_ is None else max(limit, reach(model.inputs_of(x)))
+
+
+class MapLayers(NamedTuple):
+    """A map: ``straight(x) + steps(fill(x) clipped from 0 to 1)``; no layer is activated.
+
+    ``fill`` says how far each of ``b`` bins is filled, ``steps`` ``(b, g)`` is what a full one
+    adds, and ``straight`` has the rest.
+    """
+
+    fill: Dense
+    steps: Array
+    straight: Dense
+
+    @classmethod
+    def of(cls, learnt: InputMap, gain: Array, shift: Array) -> "MapLayers":
+        """Make the layers for inputs of which ``gain * input + shift`` is a scaled feature."""
+        kernels, biases, steps = [], [], []
+        straight = np.eye(learnt.features, learnt.outputs)
+        constant = shift @ straight
+        for feature, knots, rows in learnt.parts():
+            knots, rows = knots.astype(np.float64), rows.astype(np.float64)
+            kernel = np.zeros((learnt.features, len(knots) - 1))
+            kernel[feature] = gain[feature] / np.diff(knots)
+            kernels.append(kernel)
+            biases.append((shift[feature] - knots[:-1]) / np.diff(knots))
+            steps.append(np.diff(rows, axis=0))
+            constant += rows[0]
+        return cls(
+            Dense(np.hstack(kernels), np.concatenate(biases), False),
+            np.concatenate(steps),
+            Dense(gain[:, None] * straight, constant, False),
+        )
+
+
+class CurveRange(NamedTuple):
+    """A target curve, and the range on it that a device knows: beyond, it stays what it is."""
+
+    curve: TargetCurve
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, curve: TargetCurve, pack: Pack | None) -> "CurveRange":
+        """Take the range from the pack of the model; without one, all that single precision has."""
+        if pack is None or pack.target_curve is None:
+            return cls(curve, *_WIDEST[curve.kind])
+        (offset, unit), table = units_of_estimates(pack), pack.target_curve
+        ends = table.first, table.first + (table.bins << table.shift)
+        low, high = (offset + unit * end for end in ends)
+        return cls(curve, low, high)
+
+
 @dataclass(frozen=True)
 class Folded:
     """One twin and its anchors.
@@ -79,11 +148,11 @@ class Folded:
     Parameters
     ----------
     first : Dense
-        Takes a pair ``(2 f,)``.
+        Takes a pair ``(2 g,)``.
     layers : tuple of Dense
         The rest; the last has one output, a scaled difference.
-    points : array of shape (k, f)
-        Anchors, as inputs of the graph.
+    points : array of shape (k, g)
+        Anchors, as inputs of the graph or, with a map, as what it makes of them.
     targets : array of shape (k,)
         Their targets, scaled.
     difficulty : Dense, optional
@@ -98,7 +167,7 @@ class Folded:
 
     @property
     def halves(self) -> Array:
-        """Kernel ``(f, 2 h)`` for a query as the first point of a pair, and as the second."""
+        """Kernel ``(g, 2 h)`` for a query as the first point of a pair, and as the second."""
         return np.concatenate(np.split(self.first.kernel, 2), axis=1)
 
     @property
@@ -121,9 +190,13 @@ class Folding:
     activation : {"relu", "silu"}
         Of all hidden layers.
     y_mean, y_scale : float
-        Mean and scale of the target, in its units.
+        Mean and scale of the target, in its units; with a curve, on that.
     calibration : Calibration, optional
         Turns the outputs into a scale and intervals; each twin then has a difficulty.
+    map : MapLayers, optional
+        From the inputs to what the first layers take.
+    curve : CurveRange, optional
+        The target's.
     """
 
     inputs: Inputs
@@ -132,11 +205,18 @@ class Folding:
     y_mean: float
     y_scale: float
     calibration: Calibration | None = None
+    map: MapLayers | None = None
+    curve: CurveRange | None = None
 
     @property
     def features(self) -> int:
         """Number of features."""
         return len(self.inputs.unit)
+
+    @property
+    def centre(self) -> float:
+        """What the mean of the target is, or stands for on its curve, in its own units."""
+        return self.y_mean if self.curve is None else float(self.curve.curve.inverse(self.y_mean))
 
 
 def fold(
@@ -164,18 +244,50 @@ def fold(
     if not np.isfinite(model.weights_).all():
         raise InputError("the network has weights that are not finite: its training diverged")
     lists = anchor_lists(model, rows)
-    calibration = None if pack is None else calibration_of(pack)
+    calibration = None if pack is None else calibration_of(pack, units_of_estimates(pack)[1])
     readouts: Sequence[Array | None] = [None] * len(lists)
     if calibration is not None:
         if model.difficulty_ is None:
             raise InputError("the pack has intervals, and the model has no second output for them")
         readouts = list(model.difficulty_)
+    scaling = model.scaling_
     folded = (
         _folded(model, network, mine, inputs, readout)
         for network, mine, readout in zip(model.weights_, lists, readouts, strict=True)
     )
-    activation, scaling = model.architecture_.activation, model.scaling_
-    return Folding(inputs, tuple(folded), activation, scaling.y_mean, scaling.y_scale, calibration)
+    return Folding(
+        inputs,
+        tuple(folded),
+        model.architecture_.activation,
+        scaling.y_mean,
+        scaling.y_scale,
+        calibration,
+        None if model.map_ is None else MapLayers.of(model.map_, *_to_scaled(model, inputs)),
+        None if scaling.curve is None else CurveRange.of(scaling.curve, pack),
+    )
+
+
+def _to_scaled(model: TwinRegressor, inputs: Inputs) -> tuple[Array, Array]:
+    """Gain and shift ``(f,)`` from inputs of a graph to scaled features."""
+    scaling = model.scaling_
+    return inputs.unit / scaling.x_scale, (inputs.centre - scaling.x_mean) / scaling.x_scale
+
+
+def behind_map(model: TwinRegressor) -> TwinRegressor:
+    """Return a model without its map: its features are what the map makes of a point.
+
+    They are in the units of a pack, as its anchors are. A model without a map is returned as it is.
+    """
+    if model.map_ is None:
+        return model
+    bare, outputs = copy(model), model.map_.outputs
+    bare.map_ = None
+    bare.remember_columns(Encoding.numbered(outputs))
+    unit = largest_input(model) / LARGEST
+    bare.anchor_X_ = model.inputs_of(model.scaling_.features(model.anchor_X_)) / unit
+    zeros, units = np.zeros(outputs), np.full(outputs, 1 / unit)
+    bare.scaling_ = replace(model.scaling_, x_mean=zeros, x_scale=units, limit=unit * LARGEST)
+    return bare
 
 
 def anchor_lists(model: TwinRegressor, rows: Sequence[Array] | Array) -> list[Array]:
@@ -198,17 +310,22 @@ def _folded(
     scaling = model.scaling_
     *hidden, last = model.architecture_.parts(network.astype(np.float64))
     (kernel, bias), *others = hidden
-    # The networks take (x - mean) / scale; this converts the graph's units to theirs.
-    gain = np.tile(inputs.unit / scaling.x_scale, 2)
-    shift = np.tile((inputs.centre - scaling.x_mean) / scaling.x_scale, 2)
+    if model.map_ is None:
+        # The networks take (x - mean) / scale; this converts the graph's units to theirs.
+        gain, shift = (np.tile(one, 2) for one in _to_scaled(model, inputs))
+        first = Dense(kernel * gain[:, None], bias + shift @ kernel, True)
+        points = inputs.of(model.anchor_X_[rows])
+    else:
+        first = Dense(kernel, bias, True)
+        points = model.inputs_of(scaling.features(model.anchor_X_[rows])).astype(np.float64)
     difficulty = None
     if readout is not None:
         weights = readout.astype(np.float64)
         difficulty = Dense(weights[:-1, None], weights[-1:], False)
     return Folded(
-        Dense(kernel * gain[:, None], bias + shift @ kernel, True),
+        first,
         (*(Dense(*layer, True) for layer in others), Dense(*last, False)),
-        inputs.of(model.anchor_X_[rows]),
-        (model.anchor_y_[rows] - scaling.y_mean) / scaling.y_scale,
+        points,
+        (scaling.curved(model.anchor_y_[rows]) - scaling.y_mean) / scaling.y_scale,
         difficulty,
     )

@@ -135,6 +135,16 @@ class Graph:
             done[name] = h
         return done
 
+    def _mapped(self, x: Any) -> Any:
+        """Turn points ``(n, 1, 1, f)`` into what the first layers take, ``(n, 1, 1, g)``."""
+        layers = self.folding.map
+        if layers is None:
+            return x
+        filled = self._product(x, layers.fill.kernel) + _constant(layers.fill.bias)
+        filled = self.ops.clip_by_value(filled, 0.0, 1.0)
+        straight = self._product(x, layers.straight.kernel) + _constant(layers.straight.bias)
+        return straight + self._product(filled, layers.steps)
+
     def _product(self, x: Any, kernel: Array) -> Any:
         return self.ops.nn.conv2d(x, _constant(kernel[None, None]), 1, "VALID")
 
@@ -152,7 +162,7 @@ class Ensemble(Graph):
     """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target.
 
     With a calibration also to ``scale`` ``(n,)``, and ``low`` and ``high`` ``(n, levels)``. With
-    integers the mean lacks the mean of the target.
+    integers the mean lacks the centre of the folding.
     """
 
     queries = ("x",)
@@ -169,7 +179,7 @@ class Ensemble(Graph):
 
     def first(self, tensors: Tensors) -> Tensors:
         """Each query against all anchors, in both orders, ``(n, 2, k, h)``."""
-        x = self.ops.reshape(tensors["x"], (-1, 1, 1, self.folding.features))
+        x = self._mapped(self.ops.reshape(tensors["x"], (-1, 1, 1, self.folding.features)))
         done = {}
         for name, twin in zip(self.between, self.folding.twins, strict=True):
             mine = self._product(x, twin.halves)
@@ -192,8 +202,11 @@ class Ensemble(Graph):
         unit = _constant(self.folding.y_scale)
         mean = ops.reshape(mean, (-1,)) * unit
         centre = mean + _constant(self.folding.y_mean)
-        # As integers, the few bits would have to span from zero to the target.
-        found = {"mean": mean if self.integers else centre, "spread": ops.sqrt(square) * unit}
+        target, spread = self._uncurved(centre), self._deviation(centre, ops.sqrt(square) * unit)
+        if self.integers:  # the few bits would have to span from zero to the target
+            curved = self.folding.curve is not None
+            target = target - _constant(self.folding.centre) if curved else mean
+        found = {"mean": target, "spread": spread}
         if self.folding.calibration is None:
             return found
         asymmetry = ops.concat(self._orders(outputs, 1, 1), 1)
@@ -215,8 +228,28 @@ class Ensemble(Graph):
         scale = self.ops.sqrt(total) * _constant(self.folding.y_scale)
         quantiles = _constant(np.array([[*calibration.quantiles.values()]]))
         reach = self.ops.reshape(scale, (-1, 1)) * quantiles
+        scale = self._deviation(centre, scale)
         centre = self.ops.reshape(centre, (-1, 1))
-        return {"scale": scale, "low": centre - reach, "high": centre + reach}
+        low, high = self._uncurved(centre - reach), self._uncurved(centre + reach)
+        return {"scale": scale, "low": low, "high": high}
+
+    def _uncurved(self, c: Any) -> Any:
+        """From the target's curve to its own units."""
+        known = self.folding.curve
+        if known is None:
+            return c
+        c = self.ops.clip_by_value(c, known.low, known.high)
+        if known.curve.kind == "sqrt":
+            return c * c
+        power = self.ops.exp(c)
+        return power - _constant(1.0) if known.curve.kind == "log1p" else power
+
+    def _deviation(self, c: Any, deviation: Any) -> Any:
+        """From a deviation on the target's curve, around ``c``, to the target's own units."""
+        if self.folding.curve is None:
+            return deviation
+        apart = self._uncurved(c + deviation) - self._uncurved(c - deviation)
+        return apart * _constant(0.5)
 
     def _orders(self, outputs: list[Any], first: float, second: float) -> list[Any]:
         """Mean ``(n, k)`` of both orders of each pair, weighted, twin by twin."""
@@ -230,6 +263,7 @@ class Ensemble(Graph):
 class BareTwin(Graph):
     """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order only.
 
+    It has no map: its model is one of points behind the map. Differences are on the target's curve.
     With a calibration also to ``difficulty`` ``(n, twins)``, that of the second point.
     """
 

@@ -19,7 +19,7 @@ from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import seal
 from twinedge.silence import silence
-from twinedge_export.fold_anchors import Inputs, fold
+from twinedge_export.fold_anchors import Inputs, behind_map, fold
 from twinedge_export.graph import SHAPES, Graph, Tensors, check, describe
 from twinedge_export.round_weights import _LARGEST_WEIGHT, with_core_on_grid
 
@@ -83,6 +83,9 @@ class _Nodes:
 
     def sqrt(self, x: _Value) -> _Value:
         return self.add("Sqrt", x)
+
+    def exp(self, x: _Value) -> _Value:
+        return self.add("Exp", x)
 
     def clip_by_value(self, x: _Value, low: float, high: float) -> _Value:
         return self.add("Clip", x, np.array(low, np.float32), np.array(high, np.float32))
@@ -158,6 +161,8 @@ def onnx_model(
     all levels have float inputs and outputs; ``level`` is one of ``LEVELS`` of this module.
     """
     check(model, shape, level, LEVELS)
+    if shape == "twin":
+        model = behind_map(model)
     graph = SHAPES[shape](fold(model, rows, Inputs.scaled(model), pack), integers=False)
     queries = graph.calibration(model)
     if level != "float32":

@@ -3,7 +3,10 @@
 The first layer of a twin is linear in its inputs. So what the steps before it make of a column of
 numbers becomes part of its scaling, and what they make of the levels of a column of names becomes
 part of its first kernels. The result predicts what the pipeline does, and is exported like any
-twin.
+twin. If the twin has a map, the curves of numbers stay as they are; a level has one place on a
+curve, so that curves of names become part of the first kernels as well.
+
+A TransformedTargetRegressor becomes a twin with a target curve, if its function is one of these.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.categories import Category
@@ -22,6 +27,8 @@ from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
+from twinedge.scoring.target_curve import TargetCurve
+from twinedge.training.input_map import InputMap
 from twinedge.training.network import FARTHEST, Architecture, Scaling
 from twinedge.wording import quoted
 from twinedge_export.pipeline_steps import (
@@ -36,6 +43,77 @@ from twinedge_export.pipeline_steps import (
 
 _MISSING = "(missing)"  # level of missing cells that differ from all others
 _SAME = 1e-6  # relative to the scale of an input
+# What a TransformedTargetRegressor may do to the target and undo, by the name of the curve.
+_FUNCTIONS = {
+    "log": (np.log, np.exp),
+    "log1p": (np.log1p, np.expm1),
+    "sqrt": (np.sqrt, np.square),
+}
+
+
+def fold_estimator(model: Any) -> Any:
+    """Turn a fitted pipeline, or a regressor of a transformed target, into a twin.
+
+    Parameters
+    ----------
+    model : Pipeline, TransformedTargetRegressor or any other object
+        Fitted; not modified. What is neither is returned as it is.
+
+    Raises
+    ------
+    InputError
+        If a device cannot do what the pipeline or the transformer does.
+    """
+    if isinstance(model, Pipeline):
+        return fold_pipeline(model)
+    if isinstance(model, TransformedTargetRegressor):
+        return _with_curve(model, "the model")
+    return model
+
+
+def _with_curve(model: Any, where: str) -> TwinRegressor:
+    """Turn a TransformedTargetRegressor into a twin with a target curve; ``where`` is its name."""
+    if not hasattr(model, "regressor_"):
+        raise InputError(f"{where} is not fitted")
+    twin, kind = fold_estimator(model.regressor_), _curve_of(model.transformer_)
+    if not isinstance(twin, TwinRegressor):
+        raise InputError(
+            f"{where} (TransformedTargetRegressor) has a {type(twin).__name__}, which cannot be "
+            "exported, a TwinRegressor can"
+        )
+    if kind == "none":
+        return twin
+    if kind is None:
+        able = ", ".join(
+            f"{one.__name__} and {other.__name__}" for one, other in _FUNCTIONS.values()
+        )
+        raise InputError(
+            f"{where} (TransformedTargetRegressor) transforms the target in a way that a device "
+            f"cannot undo: as func and inverse_func take numpy's {able}"
+        )
+    if twin.scaling_.curve is not None:
+        raise InputError(
+            f"{where} (TransformedTargetRegressor) transforms the target, and so does its twin; "
+            "leave out one of the two"
+        )
+    curve, curved = TargetCurve(kind), copy(twin)
+    curved.scaling_ = replace(twin.scaling_, curve=curve)
+    curved.anchor_y_ = curve.inverse(twin.anchor_y_)
+    curved.validation_ = twin.validation_[0], curve.inverse(twin.validation_[1])
+    curved.validation_rmse_ = curved.rmse(*curved.validation_, curved.validation_weights_)
+    return curved
+
+
+def _curve_of(transformer: Any) -> str | None:
+    """Name the curve that a transformer of targets amounts to; None if a device has no such."""
+    if type(transformer) is not FunctionTransformer:
+        return None
+    functions = transformer.func, transformer.inverse_func
+    if functions == (None, None):
+        return "none"
+    if transformer.kw_args or transformer.inv_kw_args:
+        return None
+    return next((kind for kind, known in _FUNCTIONS.items() if known == functions), None)
 
 
 def fold_pipeline(pipeline: Any) -> TwinRegressor:
@@ -44,7 +122,7 @@ def fold_pipeline(pipeline: Any) -> TwinRegressor:
     Parameters
     ----------
     pipeline : Pipeline
-        Fitted; not modified.
+        Fitted; not modified. It may end in a TransformedTargetRegressor of a twin.
 
     Returns
     -------
@@ -59,11 +137,7 @@ def fold_pipeline(pipeline: Any) -> TwinRegressor:
     """
     *steps, (last, twin) = pipeline.steps
     if isinstance(twin, TransformedTargetRegressor):
-        raise InputError(
-            f"the pipeline's last step {quoted(last)} (TransformedTargetRegressor) cannot be "
-            "exported: a device does not transform predictions back; end the pipeline in a "
-            "TwinRegressor, and fit it on the transformed target"
-        )
+        twin = _with_curve(twin, f"the pipeline's last step {quoted(last)}")
     if not isinstance(twin, TwinRegressor):
         raise InputError(
             f"the pipeline ends in {quoted(last)} ({type(twin).__name__}), which cannot be "
@@ -146,14 +220,17 @@ def _folded(twin: TwinRegressor, parts: list[Part], names: Sequence[str]) -> Twi
 
     folded = copy(twin)
     folded.remember_columns(encoding)
-    folded.architecture_ = replace(twin.architecture_, inputs=2 * len(encoding.inputs))
-    shapes = twin.architecture_, folded.architecture_
-    folded.weights_ = np.stack([_mixed(*shapes, one, mix, offset) for one in twin.weights_])
     folded.scaling_ = replace(
         twin.scaling_,
         x_mean=np.concatenate([one.mean for one in blocks]),
         x_scale=np.concatenate([one.scale for one in blocks]),
     )
+    if twin.map_ is not None:
+        named = np.array([isinstance(one, Lookup) for one in parts])
+        folded.map_, mix, offset = _folded_map(twin.map_, named, mix, offset, folded.scaling_)
+    folded.architecture_ = replace(twin.architecture_, inputs=2 * mix.shape[1])
+    shapes = twin.architecture_, folded.architecture_
+    folded.weights_ = np.stack([_mixed(*shapes, one, mix, offset) for one in twin.weights_])
     folded.anchor_X_ = restored(twin.anchor_X_)
     folded.validation_ = restored(twin.validation_[0]), twin.validation_[1]
     fill = np.concatenate([one.fill for one in blocks])
@@ -168,6 +245,67 @@ def _block(twin: TwinRegressor, own: list[int], parts: list[Part]) -> _Block:
         column = lines[0].column
         raise ColumnError(column, "is used both as numbers and as names; use a copy of it")
     return _numbers(twin, own, lines) if lines else _names(twin, own, lookups)
+
+
+def _folded_map(
+    old: InputMap, named: Array, mix: Array, offset: Array, scaling: Scaling
+) -> tuple[InputMap | None, Array, Array]:
+    """Make the map of a twin whose inputs are columns.
+
+    Parameters
+    ----------
+    old : InputMap
+        From ``f`` old inputs to ``g`` outputs.
+    named : array of shape (f,), bool
+        Which old inputs come from a column of names. Each of the others is one new input.
+    mix, offset : array of shape (f, w), (f,)
+        Scaled old inputs are ``mix @ new + offset``, where ``new`` are the scaled new ones.
+    scaling : Scaling
+        Of the new inputs.
+
+    Returns
+    -------
+    InputMap or None
+        From the ``w`` new inputs to ``v`` outputs; None if only names have curves.
+    mix, offset : array of shape (g, v), (g,)
+        The old outputs are ``mix @ outputs + offset``.
+    """
+    (features, width), outputs = mix.shape, old.outputs
+    straight, constant = np.zeros((outputs, width)), np.zeros(outputs)
+    straight[:features], constant[:features] = mix, offset
+    knots: list[Array] = [np.zeros(0, np.float32)] * width
+    tables: dict[int, Array] = {}
+    for feature, mine, rows in old.parts():
+        own = np.flatnonzero(mix[feature])
+        if not named[feature]:
+            knots[own[0]], tables[own[0]] = mine, rows
+            continue
+        mean, scale = scaling.x_mean[own], scaling.x_scale[own]
+        steps = mix[feature, own] / scale
+        none = offset[feature] - steps @ mean  # of a level that is none of these
+        first, *others = _at(mine, rows, np.append(none, none + steps))
+        moves = (np.array(others).reshape(len(own), outputs) - first).T
+        straight[:, own] += moves * scale
+        constant += first + moves @ mean
+    if not tables:
+        return None, straight, constant
+    table = np.concatenate([tables[own] for own in sorted(tables)])
+    # What was one input and still is keeps its output; others that curves add to are new ones.
+    places = {output: int(mix[output].argmax()) for output in np.flatnonzero(~named).tolist()}
+    for output in np.flatnonzero(table.any(axis=0)).tolist():
+        places.setdefault(output, width + sum(one >= width for one in places.values()))
+    made = np.zeros((outputs, max(width, 1 + max(places.values()))))
+    moved = np.zeros((len(table), made.shape[1]), np.float32)
+    made[:, :width] = straight
+    for output, place in places.items():
+        made[output, place] = 1.0
+        moved[:, place] = table[:, output]
+    return InputMap(tuple(knots), moved), made, constant
+
+
+def _at(knots: Array, rows: Array, values: Array) -> Array:
+    """Return the rows ``(n, g)`` of a curve's table ``(k, g)`` at values ``(n,)``."""
+    return np.stack([np.interp(values, knots, column) for column in rows.T], axis=1)
 
 
 def _mixed(
@@ -196,7 +334,8 @@ def _numbers(twin: TwinRegressor, own: list[int], lines: list[Line]) -> _Block:
         raise ColumnError(
             column, f"has missing cells filled in by {fills[0]:g} and by {fills[-1]:g}; take one"
         )
-    if len(own) > 1 and (twin.pairs == "neighbors" or (scaling.limit < FARTHEST and not alike)):
+    curved = twin.pairs == "neighbors" or twin.map_ is not None
+    if len(own) > 1 and (curved or (scaling.limit < FARTHEST and not alike)):
         raise ColumnError(
             column, f"reaches the twin {len(own)} times, and a device has it once; use it once"
         )

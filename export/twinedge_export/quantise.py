@@ -26,20 +26,23 @@ from twinedge.pack.contents import (
     Pack,
     Twin,
     check_contents,
+    check_scaling,
     schema_of,
 )
 from twinedge.pack.layout import MAX_SHIFT, NO_FILL
 from twinedge.pack.writer import shape_of
 from twinedge.progress import Progress
+from twinedge.runtime.file_device import units_of_estimates
 from twinedge.runtime.pack_calibration import calibrate_pack
-from twinedge.runtime.reference import evaluate, silu_curve
+from twinedge.runtime.reference import evaluate, map_points, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge.scoring.weights import in_proportion, of_rows
 from twinedge.training.batches import Examples, Stack, expected_seconds
 from twinedge.training.network import Architecture, tf
 from twinedge.training.pairs import nearest_others, partners_of
 from twinedge_export.files import File, Job, Make, RoundingError
-from twinedge_export.fold_anchors import Inputs, anchor_lists
+from twinedge_export.fold_anchors import anchor_lists, largest_input
+from twinedge_export.round_curves import round_map, round_target_curve
 from twinedge_export.round_weights import round_network
 from twinedge_export.settings import check_weights
 
@@ -89,58 +92,96 @@ def quantise(
     """
     check_weights(weights)
     lists = anchor_lists(model, rows)
-    counts = np.array([len(mine) for mine in lists], np.uint16)
     chosen = np.concatenate(lists)
-    scaling, architecture = model.scaling_, model.architecture_
-    scaled = scaling.features(model.anchor_X_)
-    pairs = _calibration_pairs(model, scaled)
+    architecture, x_unit = model.architecture_, largest_input(model) / LARGEST
+    front = _front(model, x_unit)
+    pick = _calibration_pairs(model)
+    points = model.inputs_of(model.scaling_.features(model.anchor_X_)).astype(np.float64)
+    whole = None
+    if model.map_ is not None:
+        whole = map_points(front, quantise_points(front, model.anchor_X_)).astype(np.float64)
+        whole = whole[pick].reshape(len(pick), -1)
     readouts = [None] * len(lists)
     if intervals and model.difficulty_ is not None:
         readouts = list(model.difficulty_)
-    x_unit = Inputs.scaled(model).limit / LARGEST
     twins, doublings = _in_one_unit(
         [
             round_network(
                 architecture,
                 network,
-                pairs,
+                points[pick].reshape(len(pick), -1),
                 x_unit,
                 y_unit=1 / UNITS,
                 dtype=np.dtype(weights),
                 compensate=compensate,
                 readout=readout,
+                whole=whole,
             )
             for network, readout in zip(model.weights_, readouts, strict=True)
         ]
     )
-    with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused below
-        pack = Pack(
-            activation=architecture.activation,
-            x_offset=scaling.x_mean.astype(np.float32),
-            x_gain=(1 / (scaling.x_scale * x_unit)).astype(np.float32),
-            y_offset=np.float32(scaling.y_mean),
-            y_gain=np.float32(scaling.y_scale / UNITS * 2.0**doublings),
-            twins=twins,
-            anchors=np.zeros((len(chosen), model.anchor_X_.shape[1]), np.int16),
-            targets=np.zeros(len(chosen), np.int32),
-            counts=counts,
-            curve=silu_curve() if architecture.activation == "silu" else None,
-            neighbors=_neighbors(model, neighbors),
-            trained_on_neighbors=model.pairs == "neighbors",
-            intervals=replace(_UNCALIBRATED, trust=round(65536 * model.trust_))
-            if intervals and model.difficulty_ is not None
-            else None,
-            ids=chosen.astype(np.uint32),
-            metadata=metadata or {},
-        )
+    pack = replace(
+        _with_target(front, model, doublings, metadata or {}),
+        twins=twins,
+        anchors=np.zeros((len(chosen), front.inputs), np.int16),
+        targets=np.zeros(len(chosen), np.int32),
+        counts=np.array([len(mine) for mine in lists], np.uint16),
+        neighbors=_neighbors(model, neighbors),
+        trained_on_neighbors=model.pairs == "neighbors",
+        intervals=replace(_UNCALIBRATED, trust=round(65536 * model.trust_))
+        if intervals and model.difficulty_ is not None
+        else None,
+        ids=chosen.astype(np.uint32),
+    )
     shape_of(pack)
     check_contents(pack)
     return replace(
         pack,
-        anchors=quantise_points(pack, model.anchor_X_[chosen]),
-        targets=_targets(pack, model.anchor_y_[chosen]),
+        anchors=map_points(pack, quantise_points(pack, model.anchor_X_[chosen])),
+        targets=_targets(pack, model.scaling_.curved(model.anchor_y_[chosen])),
         domain=_domain(pack, model, fill_values) if intervals else None,
     )
+
+
+def _front(model: TwinRegressor, x_unit: float) -> Pack:
+    """Make a pack without twins and target: what comes before them, scaling and map."""
+    scaling, activation = model.scaling_, model.architecture_.activation
+    with np.errstate(over="ignore", under="ignore"):  # what float32 cannot hold is refused later
+        x_offset = scaling.x_mean.astype(np.float32)
+        x_gain = (1 / (scaling.x_scale * x_unit)).astype(np.float32)
+    curves = None
+    if model.map_ is not None:
+        check_scaling(x_offset, x_gain)  # before the map is used
+        curves = round_map(model.map_, x_unit, scaling.features(model.anchor_X_))
+    return Pack(
+        activation,
+        x_offset,
+        x_gain,
+        y_offset=np.float32(0),
+        y_gain=np.float32(1),
+        twins=(),
+        anchors=np.zeros((0, 0), np.int16),
+        targets=np.zeros(0, np.int32),
+        counts=np.zeros(0, np.uint16),
+        curve=silu_curve() if activation == "silu" else None,
+        map=curves,
+    )
+
+
+def _with_target(
+    pack: Pack, model: TwinRegressor, doublings: int, metadata: dict[str, Any]
+) -> Pack:
+    """Add how estimates become targets: gain and offset, or the table of a curve."""
+    scaling = model.scaling_
+    unit = scaling.y_scale / UNITS * 2.0**doublings
+    if scaling.curve is None:
+        with np.errstate(over="ignore", under="ignore"):
+            gain, offset = np.float32(unit), np.float32(scaling.y_mean)
+        return replace(pack, y_gain=gain, y_offset=offset, metadata=metadata)
+    table, gain = round_target_curve(model, unit)
+    about = {"kind": scaling.curve.kind, "offset": scaling.y_mean, "unit": unit}
+    metadata = {**metadata, "target_curve": about}
+    return replace(pack, y_gain=gain, target_curve=table, metadata=metadata)
 
 
 def _in_one_unit(twins: list[Twin]) -> tuple[tuple[Twin, ...], int]:
@@ -185,19 +226,21 @@ def _neighbors(model: TwinRegressor, neighbors: int | None) -> int:
     return int(neighbors)
 
 
-def _calibration_pairs(model: TwinRegressor, scaled: Array) -> Array:
-    """Random pairs ``(n, 2 f)`` of training points, like those of the training."""
+def _calibration_pairs(model: TwinRegressor) -> Array:
+    """Rows ``(n, 2)`` of random pairs of training points, like those of the training."""
     rng = np.random.default_rng(0)
-    pick = rng.integers(len(scaled), size=(_CALIBRATION_PAIRS, 2))
+    pick = rng.integers(len(model.anchor_X_), size=(_CALIBRATION_PAIRS, 2))
     if model.pairs == "neighbors":
-        partners = nearest_others(scaled, int(model.neighbors))
+        inputs = model.inputs_of(model.scaling_.features(model.anchor_X_))
+        partners = nearest_others(inputs, int(model.neighbors))
         pick[:, 1] = partners[pick[:, 0], pick[:, 1] % partners.shape[1]]
-    return scaled[pick].reshape(_CALIBRATION_PAIRS, -1).astype(np.float64)
+    return pick
 
 
-def _targets(pack: Pack, y: Array) -> Array:
-    """Targets in units of an estimate, int32, by the rounded offset and gain of the pack."""
-    units = np.rint((y - float(pack.y_offset)) / float(pack.y_gain))
+def _targets(pack: Pack, c: Array) -> Array:
+    """Targets on the curve in units of an estimate, int32, by the rounded numbers of the pack."""
+    offset, unit = units_of_estimates(pack)
+    units = np.rint((c - offset) / unit)
     if np.abs(units).max() >= TARGET:
         raise InputError(
             "the target varies too little for its size: take its mean off before training"
@@ -320,7 +363,8 @@ def _trained(
     """Last and averaged weights ``(twins, size)`` of a short training, rounded."""
     plain, twins = model.architecture_, len(model.weights_)
     architecture = RoundedArchitecture(plain.inputs, plain.hidden, plain.activation, most)
-    x, y = model.scaling_.features(model.anchor_X_), model.scaling_.target(model.anchor_y_)
+    x = model.inputs_of(model.scaling_.features(model.anchor_X_))
+    y = model.scaling_.target(model.anchor_y_)
     orders = [np.random.default_rng([seed, twin]).permutation(len(y)) for twin in range(twins)]
     stack = Stack(
         architecture,
@@ -412,6 +456,7 @@ def _calibrated(pack: Pack, job: Job) -> Pack:
             sample_weight=job.evaluator.weights,
             groups=job.model.validation_groups_,
             beside=left_out,
+            unit=units_of_estimates(pack)[1],
             chosen=left_out is None,
         )
     except InputError:

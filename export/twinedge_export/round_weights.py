@@ -101,6 +101,7 @@ def round_network(
     dtype: Any,
     compensate: bool = True,
     readout: Array | None = None,
+    whole: Array | None = None,
 ) -> Twin:
     """Round a network.
 
@@ -110,8 +111,8 @@ def round_network(
         Shape of the network.
     network : array of shape (size,)
         Its weights.
-    pairs : array of shape (n, 2 f)
-        Scaled pairs of points, to observe the activations.
+    pairs : array of shape (n, 2 g)
+        Pairs of points as the network takes them, to observe the activations.
     x_unit, y_unit : float
         What one unit of a quantised feature, and of an estimate, stands for, scaled.
     dtype : {int8, int16}
@@ -120,6 +121,8 @@ def round_network(
         Round weights so that their errors cancel on the pairs; otherwise each by itself.
     readout : array of shape (width + 1,), optional
         The second output: weights for the last hidden layer, and a bias.
+    whole : array of shape (n, 2 g), optional
+        The same pairs as a device has them; by default rounded to units of ``x_unit``.
 
     Returns
     -------
@@ -136,9 +139,11 @@ def round_network(
     *hidden, (last, last_bias) = architecture.parts(network.astype(np.float64))
     curve = silu_curve() if architecture.activation == "silu" else None
     layers = []
+    if whole is None:
+        whole = np.rint(pairs / x_unit).clip(-LARGEST, LARGEST)
     # Each pair in both orders, as in evaluation.
-    h = np.concatenate([pairs, np.roll(pairs, pairs.shape[1] // 2, axis=1)])
-    q, unit = np.rint(h / x_unit).clip(-LARGEST, LARGEST), x_unit
+    h, q = (np.concatenate([x, np.roll(x, x.shape[1] // 2, axis=1)]) for x in (pairs, whole))
+    unit = x_unit
     for kernel, bias in hidden:
         z = h @ kernel + bias
         reach = np.abs(z).max(axis=1)

@@ -24,7 +24,7 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import seal
 from twinedge.silence import silence
 from twinedge.training.network import tf
-from twinedge_export.fold_anchors import Inputs, fold
+from twinedge_export.fold_anchors import Inputs, behind_map, fold
 from twinedge_export.graph import SHAPES, Graph, Stage, Tensors, check, describe
 from twinedge_export.round_weights import with_core_on_grid
 
@@ -251,7 +251,9 @@ def tflite_model(
     shape : {"ensemble", "twin"}
         ``ensemble`` maps ``x`` (n, f) to ``mean`` and ``spread`` (n,) over all anchors of all
         twins; ``twin`` maps ``first`` and ``second`` (n, f) to the ``difference`` (n, twins) of
-        each twin, in one order of the pair. In units of the target.
+        each twin, in one order of the pair. In units of the target; with a target curve,
+        differences are on the curve. With an input map, a twin takes points behind it, ``(n, g)``
+        in the units of a pack, as its anchors are.
     level : str
         One of ``LEVELS``. "int8" has int8 inputs and outputs, except a float scale and intervals;
         the metadata says what an integer stands for. The others have float32 inputs and outputs in
@@ -273,6 +275,8 @@ def tflite_model(
         is requested of a model trained on neighbors, or the pack belongs to a different model.
     """
     check(model, shape, level, LEVELS)
+    if shape == "twin":
+        model = behind_map(model)
     integers = level == "int8"
     inputs = Inputs.spanned(model) if integers else Inputs.scaled(model)
     graph = SHAPES[shape](fold(model, rows, inputs, pack), integers=integers)
@@ -355,6 +359,6 @@ def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:
             low, high = float(output.numpy().min()), float(output.numpy().max())
             room = _ROOM * (high - low)
             reach = low - room if low < 0 else 0.0, high + room
-        offset = graph.folding.y_mean if name == "mean" else 0.0
+        offset = graph.folding.centre if name == "mean" else 0.0
         edges[name] = Edge(offset, 1.0, reach)
     return edges

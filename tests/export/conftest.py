@@ -10,17 +10,40 @@ import pytest
 
 @pytest.fixture(scope="session")
 def untrained():
-    """Make a model with random weights: ``untrained(X, y, hidden, activation, ...)``."""
+    """Make a model with random weights: ``untrained(X, y, hidden, activation, ...)``.
+
+    ``bins`` are those of a map with random curves and ``extra`` outputs, ``curve`` is the target's.
+    """
     from twinedge import TwinRegressor
     from twinedge.encoding.encoder import Encoding
+    from twinedge.scoring.target_curve import TargetCurve
+    from twinedge.training.input_map import InputMap, choose_knots
     from twinedge.training.network import Architecture, Scaling
 
-    def make(X, y, hidden=(8,), activation="relu", *, twins=1, seed=0, **parameters):
+    def make(
+        X,
+        y,
+        hidden=(8,),
+        activation="relu",
+        *,
+        twins=1,
+        seed=0,
+        bins=0,
+        extra=2,
+        curve=None,
+        **parameters,
+    ):
         model = TwinRegressor(twins=twins, hidden=hidden, activation=activation, **parameters)
         model.remember_columns(Encoding.numbered(X.shape[1]))
         model.activation_ = activation
-        model.scaling_ = Scaling.of(X, y)
-        model.architecture_ = Architecture(2 * X.shape[1], hidden, activation)
+        model.scaling_ = Scaling.of(X, y, curve=curve and TargetCurve(curve))
+        inputs = X.shape[1]
+        if bins:
+            inputs += extra
+            knots = choose_knots(model.scaling_.features(X), bins)
+            steps = np.random.default_rng([seed, 1]).normal(0, 0.4, (sum(map(len, knots)), inputs))
+            model.map_ = InputMap(knots, steps.astype(np.float32))
+        model.architecture_ = Architecture(2 * inputs, hidden, activation)
         model.weights_ = model.architecture_.initial([seed + twin for twin in range(twins)])
         rng = np.random.default_rng(seed)
         for network in model.weights_:

@@ -6,7 +6,9 @@ more: after a flatbuffer, or in the last field of a protocol buffer.
 
 An ``ensemble`` has its anchors inside. A bare ``twin`` has none: they come from the ``.twin``
 beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
-``model_float_twin.onnx``. So does the calibration, for the intervals.
+``model_float_twin.onnx``. So do the calibration, for the intervals, and the input map and the
+target curve: a bare twin takes points behind the map, as the pack has its anchors, and predicts
+differences on the curve.
 """
 
 import zlib
@@ -17,11 +19,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack.contents import Array, Pack
+from twinedge.pack.contents import LARGEST, Array, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.device import Device
 from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.runtime.pack_device import read_pack_file
+from twinedge.scoring.target_curve import TargetCurve
 
 _DIGITS = 8
 
@@ -83,8 +86,10 @@ def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
     if not beside.is_file():
         raise InputError(f"{path} is a bare twin and takes its anchors from {beside}: put it there")
     pack, _ = read_pack_file(beside)
-    if (pack.features, len(pack.twins)) != (len(centre), about["twins"]):
+    if (pack.inputs, len(pack.twins)) != (len(centre), about["twins"]):
         raise InputError(f"{beside} belongs to another model than {path}: export both together")
+    if pack.map is not None:  # what the file says is about points behind it
+        span = np.stack([_unquantised(pack, end) for end in (-LARGEST, LARGEST)])
     return TwinFile(interpreter, span, pack, info)
 
 
@@ -158,7 +163,9 @@ class TwinFile(Device):
         info["neighbors"] = pack.neighbors
         # A file without a second output may be beside a pack with intervals, and vice versa.
         self._second = "difficulty" in interpreter.outputs
-        self._calibration = calibration_of(pack) if self._second else None
+        offset, unit = units_of_estimates(pack)
+        self._calibration = calibration_of(pack, unit) if self._second else None
+        self._curve = curve_of(pack)
         self._fill = fill_values(pack)
         super().__init__(
             interpreter.metadata,
@@ -169,8 +176,8 @@ class TwinFile(Device):
             fillable=~np.isnan(self._fill),
         )
         self._interpreter, self._pack = interpreter, pack
-        points = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
-        targets = pack.targets.astype(np.float32) * pack.y_gain + pack.y_offset
+        points = pack.anchors if pack.map is not None else _unquantised(pack, pack.anchors)
+        targets = pack.targets.astype(np.float32) * np.float32(unit) + np.float32(offset)
         ends = np.cumsum(pack.counts, dtype=np.int64)
         # For each twin: quantised anchors, anchors in single precision, and their targets.
         self._anchors = [
@@ -181,8 +188,11 @@ class TwinFile(Device):
         ]
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
-        estimates = self._estimates(x, neighbors).astype(np.float64)
-        return estimates.mean(axis=1).astype(np.float32), estimates.std(axis=1).astype(np.float32)
+        estimates = self._pairs(x, neighbors)[0].astype(np.float64)
+        mean, spread = estimates.mean(axis=1), estimates.std(axis=1)
+        if self._curve is not None:
+            mean, spread = self._curve.inverse(mean), self._curve.deviation(mean, spread)
+        return mean.astype(np.float32), spread.astype(np.float32)
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         assert self._calibration is not None  # there are no levels without it
@@ -193,20 +203,31 @@ class TwinFile(Device):
         scale = self._calibration.scale(np.stack([spread, asymmetry, difficulty]))
         reaches = [self._calibration.reach(level / 1000) * scale for level in levels]
         ends = [end for reach in reaches for end in (mean - reach, mean + reach)]
+        if self._curve is not None:
+            deviations = [self._curve.deviation(mean, one) for one in (spread, scale)]
+            mean, *ends = (self._curve.inverse(one) for one in (mean, *ends))
+            spread, scale = deviations
         return np.stack([mean, spread, scale, *ends]).astype(np.float32)
 
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
         estimates: Array = self._pairs(x, neighbors)[0]
-        return estimates
+        return estimates if self._curve is None else _single(self._curve.inverse(estimates))
 
     def _pairs(self, x: Array, neighbors: int | None) -> Array:
-        """Estimates, asymmetries and difficulties (0 if there are none): float32 ``(3, n, m)``."""
+        """Estimates, asymmetries and difficulties (0 if there are none): float32 ``(3, n, m)``.
+
+        They are on the target's curve.
+        """
         count = self._pack.neighbors if neighbors is None else neighbors
         x = _filled(x, self._fill)
-        columns = []
+        columns, q = [], np.zeros(0)
+        if count or self._pack.map is not None:
+            q = reference.map_points(self._pack, reference.quantise(self._pack, x))
+        if self._pack.map is not None:
+            x = q
         for number, (quantised, points, targets) in enumerate(self._anchors):
             if count:
-                chosen = reference.nearest(reference.quantise(self._pack, x), quantised, count)
+                chosen = reference.nearest(q, quantised, count)
             else:
                 chosen = np.broadcast_to(np.arange(len(targets)), (len(x), len(targets)))
             found = self._differences(number, _single(x), points, chosen)
@@ -238,13 +259,54 @@ class TwinFile(Device):
         return done
 
 
+def units_of_estimates(pack: Pack) -> tuple[float, float]:
+    """Return offset and unit of the estimates of a pack, in units of the target.
+
+    With a target curve, they are those on the curve, as its metadata says.
+
+    Raises
+    ------
+    InputError
+        If the pack has a target curve and no metadata that says which.
+    """
+    if pack.target_curve is None:
+        return float(pack.y_offset), float(pack.y_gain)
+    try:
+        about = pack.metadata["target_curve"]
+        return float(about["offset"]), float(about["unit"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unknown_curve() from error
+
+
+def curve_of(pack: Pack) -> TargetCurve | None:
+    """Return the target curve of a pack, as its metadata say."""
+    if pack.target_curve is None:
+        return None
+    try:
+        return TargetCurve(pack.metadata["target_curve"]["kind"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unknown_curve() from error
+
+
+def _unknown_curve() -> InputError:
+    return InputError(
+        "the metadata of the pack do not say what its target curve is; export it again"
+    )
+
+
 def fill_values(pack: Pack) -> Array:
     """Return fill values for missing features, float64 ``(f,)`` in their units; NaN for none."""
     if pack.domain is None:
         return np.full(pack.features, np.nan)
-    values = pack.domain.fill / pack.x_gain.astype(np.float64) + pack.x_offset
+    values = _unquantised(pack, pack.domain.fill)
     filled: Array = np.where(reference.fillable(pack), values, np.nan)
     return filled
+
+
+def _unquantised(pack: Pack, q: Array | int) -> Array:
+    """Quantised features in their own units, float64."""
+    x: Array = q / pack.x_gain.astype(np.float64) + pack.x_offset
+    return x
 
 
 def _levels(coverages: Iterable[float]) -> list[int]:
