@@ -19,7 +19,7 @@ from twinedge.scoring.weights import mean_and_std, of_rows
 from twinedge.training.network import FloatArray, Scaling
 from twinedge.training.selection import SETTINGS, Candidate, Plan, predict_held_out
 from twinedge.training.tasks import FOLDS, Task
-from twinedge.training.trainer import TITLES, Checkpoint, Interrupted, NetworkJob, train
+from twinedge.training.trainer import TITLES, Checkpoint, Interrupted, train
 
 AnyTask = TypeVar("AnyTask", bound=Task)
 
@@ -113,7 +113,7 @@ def choose_curve(
     if reason is not None:
         return CurveChoice(None, skewed, {}, {}, 0, reason)
     candidate = Candidate("relu", SETTINGS["relu"][0])
-    jobs = [NetworkJob(*candidate, steps, seed + k, k) for k in range(FOLDS)]
+    jobs = [candidate.job(steps, seed + k, k) for k in range(FOLDS)]
     titles = [TITLES[_stage(one)] for one in (None, *curves)]
     progress.plan({**dict.fromkeys(titles, 1.0), "Training": _REST * len(titles)})
     errors = {}
