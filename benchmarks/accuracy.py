@@ -10,6 +10,7 @@ pack with 32 anchors, with its interval score at 90 % and that of intervals of c
 """
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from scipy.stats import sem
 
 from benchmarks.harness.cells import Benchmark
 from benchmarks.harness.interval_scores import measure
+from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record
 from benchmarks.harness.trained import RUNS, SHAPE, trained
 from benchmarks.reproduction.paper_tables import ORDER, TABLES, printed
@@ -110,6 +112,34 @@ def show(record: Record) -> None:
         )
 
 
+def pages(record: Record) -> Tables:
+    """Return the table of the README: the default shape."""
+    header = [
+        "set",
+        "all anchors",
+        "pack",
+        "intervals",
+        "coverage",
+        "paper, one twin",
+        "paper, best",
+    ]
+    rows = []
+    for line in record["summary"]:
+        if line["shape"] == SHAPE and "effort" not in line:
+            error = line["standard_error"]
+            digits = 4 if not error else min(5, max(0, 1 - math.floor(math.log10(error))))
+            numbers = [f"{line[name]:.{digits}f}" for name in ("rmse_test", "rmse_pack")]
+            numbers[0] += f" ± {error:.{digits}f}" if error else ""
+            score, paper = line["interval_score_to_constant"], ("paper_twin", "paper_best")
+            numbers += [
+                f"{score:.2f}",
+                f"{line['coverage']:.0%}",
+                *(f"{line[one]:.4f}" for one in paper),
+            ]
+            rows.append([line["dataset"], *numbers])
+    return {"README.md": {"accuracy": markdown(header, rows)}}
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--splits", type=int, default=SPLITS, help="at most (default 25)")
@@ -129,7 +159,9 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     ]
 
 
-BENCHMARK = Benchmark("accuracy", __doc__, jobs, compute, summarise, show, add_options=add_options)
+BENCHMARK = Benchmark(
+    "accuracy", __doc__, jobs, compute, summarise, show, add_options=add_options, pages=pages
+)
 
 if __name__ == "__main__":
     BENCHMARK.main()

@@ -38,6 +38,7 @@ import numpy as np
 from benchmarks.harness.cells import Benchmark
 from benchmarks.harness.groups import LEADING, divided
 from benchmarks.harness.interval_scores import COVERAGE
+from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record
 from benchmarks.harness.rows import ANCHORS
 from twinedge import AnnRegressor, EnsembleRegressor, TwinRegressor, export, load, scoring
@@ -272,6 +273,23 @@ def show(record: Record) -> None:
         )
 
 
+def pages(record: Record) -> Tables:
+    """Return the table of docs/learning.md."""
+    ways = ("shipped", "adapted", "anchors", "replaced", "networks")
+    header = ["", "k", "as shipped", *ways[1:], "retrained", "gross", "covered"]
+    rows = []
+    for line in record["summary"]:
+        again = "-"
+        if "retrained" in line:
+            again = f"{line['retrained']:.2f} ({line['adapted_there']:.2f})"
+        kinds = ("shipped", "adapted", "adapted-999")
+        covered = ", ".join(f"{line[f'{kind}_coverage']:.2f}" for kind in kinds)
+        numbers = [f"{line[way]:.2f}" for way in ways]
+        first = line["dataset"].upper(), str(line["k"])
+        rows.append([*first, *numbers, again, f"{line['gross']:.2f}", covered])
+    return {"docs/learning.md": {"adaptation": markdown(header, rows)}}
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--divisions", type=int, default=DIVISIONS, help="at most (default 20)")
@@ -289,7 +307,15 @@ def jobs(options: argparse.Namespace) -> list[Job]:
 
 
 BENCHMARK = Benchmark(
-    "adaptation", __doc__, jobs, compute, summarise, show, add_options=add_options, cost=60
+    "adaptation",
+    __doc__,
+    jobs,
+    compute,
+    summarise,
+    show,
+    add_options=add_options,
+    cost=60,
+    pages=pages,
 )
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import numpy as np
 
 from benchmarks import accuracy
 from benchmarks.harness.cells import Benchmark
+from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record, published_cells
 from benchmarks.harness.rows import DEFAULT, MEMBERS, rows_of
 from benchmarks.harness.trained import SHAPE
@@ -110,8 +111,19 @@ def show(record: Record) -> None:
         print(f"{line['dataset']:5}{line['default']:12.5f}{line['ratio']:8.3f}  {line['best']}")
 
 
+def pages(record: Record) -> Tables:
+    """Return the table of docs/training.md."""
+    header = ["set", "default", "best fixed setting", "which: activation, decay", "ratio"]
+    rows = []
+    for line in record["summary"]:
+        numbers = f"{line['default']:.4g}", f"{min(line['fixed'].values()):.4g}"
+        which = line["best"].replace(" ", ", ")
+        rows.append([line["dataset"], *numbers, which, f"{line['ratio']:.2f}"])
+    return {"docs/training.md": {"choices": markdown(header, rows)}}
+
+
 BENCHMARK = Benchmark(
-    "choices", __doc__, jobs, compute, summarise, show, needs=("accuracy",), cost=27
+    "choices", __doc__, jobs, compute, summarise, show, needs=("accuracy",), cost=27, pages=pages
 )
 
 if __name__ == "__main__":

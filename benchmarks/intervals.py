@@ -26,6 +26,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from benchmarks import accuracy
 from benchmarks.harness.cells import PACKAGES, Benchmark
 from benchmarks.harness.interval_scores import COVERAGE, score_intervals
+from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record, published_cells
 from benchmarks.harness.rows import ANCHORS, MEMBERS, room, rows_of
 from benchmarks.harness.trained import SHAPE
@@ -193,6 +194,25 @@ def show(record: Record) -> None:
         print(f"{'mean':29}" + "".join(f"{means.get(f'to_{one}', np.nan):10.3f}" for one in RIVALS))
 
 
+def pages(record: Record) -> Tables:
+    """Return the table of docs/intervals.md."""
+    shapes, columns = record["summary"], ("constant", "networks", "boosting")
+    header = ["set"]
+    for shape in shapes:
+        header += [f"{shape}: covered", *(f"to {one}" for one in columns), "rank"]
+    rows = []
+    for lines in zip(*(one["sets"] for one in shapes.values()), strict=True):
+        row = [lines[0]["dataset"]]
+        for line in lines:
+            scores = (f"{line[f'to_{one}']:.3f}" for one in columns)
+            row += [f"{line['coverage']:.3f}", *scores, f"{line['rank']:.2f}"]
+        rows.append(row)
+    last = ["geometric mean"]
+    for one in shapes.values():
+        last += ["", *(f"{one['geometric_mean'][f'to_{name}']:.3f}" for name in columns), ""]
+    return {"docs/intervals.md": {"intervals": markdown(header, [*rows, last])}}
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--splits", type=int, default=SPLITS, help="of the 25 (default 10)")
@@ -222,6 +242,7 @@ BENCHMARK = Benchmark(
     trained=lambda key: not key.startswith("boosting/"),
     valid=lambda key, cell, options: key.split("/")[0] in KINDS,
     cost=48,
+    pages=pages,
 )
 
 if __name__ == "__main__":

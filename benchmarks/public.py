@@ -34,7 +34,7 @@ from scipy.stats import norm, sem
 from scipy.stats import t as student
 
 from benchmarks.harness.cells import Benchmark
-from benchmarks.harness.pages import Tables
+from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record
 from benchmarks.harness.rows import ANCHORS
 from benchmarks.literature import REMARK, REPORTED, SOURCES, best, compare
@@ -242,7 +242,7 @@ def findings(record: Record) -> list[str]:
     return lines
 
 
-def markdown(record: Record) -> str:
+def text(record: Record) -> str:
     """Return the tables: ours beside what others report, the lowest in bold, and findings."""
     parts = []
     for measure, columns in (
@@ -260,20 +260,19 @@ def markdown(record: Record) -> str:
                 for one in columns.values()
             ]
             rows.append([name, str(line["splits"]), *theirs, *ours])
-        parts.append(f"{measure.upper()}:\n\n{_table(rows)}")
+        parts.append(f"{measure.upper()}:\n\n{markdown(rows[0], rows[1:])}")
     rows = [["table", "covered at 90 %", "mean width", "bytes of the pack"]]
     rows += [
         [name, *(_mean(line.get(one)) for one in ("coverage", "width", "bytes"))]
         for name, line in record["tables"].items()
     ]
     sources = "; ".join(f"{method}: {source}" for method, source in SOURCES.items())
-    parts += [_table(rows), "\n".join(findings(record)), f"Sources: {sources}. {REMARK}"]
+    parts += [
+        markdown(rows[0], rows[1:]),
+        "\n".join(findings(record)),
+        f"Sources: {sources}. {REMARK}",
+    ]
     return "\n\n".join(parts) + "\n"
-
-
-def _table(rows: list[list[str]]) -> str:
-    rule = ["---", *["---:"] * (len(rows[0]) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (rows[0], rule, *rows[1:]))
 
 
 def _mean(one: dict[str, Any] | None) -> str:
@@ -291,12 +290,12 @@ def _bold(text: str, bold: bool) -> str:
 
 def show(record: Record) -> None:
     """Print the tables."""
-    print(markdown(record))
+    print(text(record))
 
 
 def pages(record: Record) -> Tables:
     """Return the tables of docs/public.md."""
-    return {"docs/public.md": {"public": markdown(record)}}
+    return {"docs/public.md": {"public": text(record)}}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record
 from twinedge import scoring
 from twinedge.data import split_rows
@@ -140,6 +141,14 @@ def show(record: Record) -> None:
         print(f"| {one['split']} | {one['rmse_twin']:.1f} | {one['rmse_boosting']:.1f} |")
 
 
+def pages(record: Record) -> Tables:
+    """Return the table of speeds in docs/training.md."""
+    header = ["rows", "seconds", "rows per second", "peak memory, MB"]
+    names = ("process_seconds", "rows_per_second", "peak_mb")
+    rows = [[f"{one['rows']:,}", *(str(one[name]) for name in names)] for one in record["speed"]]
+    return {"docs/training.md": {"tables": markdown(header, rows)}}
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this benchmark."""
     parser.add_argument("--rows", type=int, nargs="*", default=ROWS)
@@ -163,6 +172,7 @@ BENCHMARK = Benchmark(
     add_options=add_options,
     alone=True,
     cost=160,
+    pages=pages,
 )
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """What pages say of results: generated tables, and the version of the training of each.
 
 A generated table is between ``<!-- NAME: measured -->`` and ``<!-- end -->``. A link to a file of
-results that depends on the training is followed by its version, as in "[accuracy.json](...)
-(training version 5)", and by today's if that is another.
+results that depends on the training is followed by its version, as in "[accuracy.json](...) of
+training version 5", and "not today's 6" if that is another.
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.harness.record import RESULTS, read_record, results_of
@@ -18,7 +19,7 @@ Tables = dict[str, dict[str, str]]  # by page, seen from the root, and by name
 
 _LINK = re.compile(
     r"(?P<link>\[[^\]]*\]\([^)\s]*benchmarks/results/(?P<name>[\w/-]+)\.json\))"
-    r"(?P<version>\s+\(training\s+version\s+\d+(?:;\s+today's\s+is\s+\d+)?\))?"
+    r"(?P<version>\s+of\s+training\s+version\s+\d+(?:,\s+not\s+today's\s+\d+)?)?"
 )
 
 
@@ -33,6 +34,12 @@ def fill(page: str, name: str, text: str) -> str:
     if not marks.search(page):
         raise SystemExit(f"the page has no place for {name}")
     return marks.sub(lambda found: f"{found[1]}\n{text.strip()}\n\n{found[2]}", page)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table; all columns but the first are numbers."""
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
 
 
 def write_tables(tables: Tables) -> None:
@@ -58,8 +65,8 @@ def with_versions(page: str) -> str:
         version = version_of(found["name"])
         if version is None:
             return found["link"]
-        today = "" if version == VERSION else f"; today's is {VERSION}"
-        wanted = f"(training version {version}{today})"
+        today = "" if version == VERSION else f", not today's {VERSION}"
+        wanted = f"of training version {version}{today}"
         said = " ".join((found["version"] or "").split())  # however its lines are broken
         return found[0] if said == wanted else f"{found['link']} {wanted}"
 
