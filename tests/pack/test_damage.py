@@ -88,6 +88,8 @@ def survive_mutations(packs, count, seed):
                 hidden=tuple(int(n) for n in rng.integers(1, 6, rng.integers(1, 4))),
                 counts=[2, 1],
                 scaled=bool(number // 50 % 2),
+                mapped=bool(number // 100 % 2),
+                curved=bool(number // 200 % 2),
             )
             data = write_pack(pack)
         damaged = packs.repair(mutate(rng, data))

@@ -28,7 +28,8 @@ def assert_equal(one, other):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_pack_survives_writing_and_reading_and_has_the_size_that_was_expected(packs, seed):
-    pack = packs.random_pack(np.random.default_rng(seed), scaled=bool(seed % 2))
+    kinds = {"scaled": bool(seed & 1), "mapped": bool(seed & 2), "curved": bool(seed & 4)}
+    pack = packs.random_pack(np.random.default_rng(seed), **kinds)
     data = write_pack(pack)
     assert_equal(read_pack(data), pack)
     assert write_pack(read_pack(data)) == data

@@ -13,7 +13,7 @@ import numpy as np
 
 from twinedge.encoding.cells import numbered
 from twinedge.errors import InputError
-from twinedge.pack.contents import LARGEST, TARGET, Array, Intervals, Layer, Pack, Twin
+from twinedge.pack.contents import LARGEST, TARGET, Array, InputMap, Intervals, Layer, Pack, Twin
 from twinedge.pack.layout import CURVE_FINE, CURVE_LENGTH, NO_FILL
 
 _POINTS = 100_000  # used to fit the table
@@ -178,6 +178,14 @@ def map_points(pack: Pack, q: Array) -> Array:
     curves = pack.map
     if curves is None:
         return q
+    mapped = np.empty((len(q), curves.outputs), np.int16)
+    for rows in _slices(len(q), curves.outputs):
+        mapped[rows] = _mapped(curves, q[rows])
+    return mapped
+
+
+def _mapped(curves: InputMap, q: Array) -> Array:
+    """Add the curves of quantised points ``(n, f)`` to them: ``(n, g)``."""
     sums = np.zeros((len(q), curves.outputs), np.int64)
     for feature, rows in curves.curves():
         knots, table = curves.knots[rows].astype(np.int64), curves.table[rows].astype(np.int64)
@@ -186,10 +194,10 @@ def map_points(pack: Pack, q: Array) -> Array:
         share = ((c - knots[left]) << 14) // (knots[left + 1] - knots[left])
         sums += table[left] * (_WHOLE - share)[:, None] + table[left + 1] * share[:, None]
     shifts = curves.shifts.astype(np.int64)
-    z = sums + (np.int64(1) << shifts >> 1) >> shifts
-    z[:, : pack.features] += q
-    mapped: Array = np.clip(z, -LARGEST, LARGEST).astype(np.int16)
-    return mapped
+    z = sums + (1 << shifts - 1) >> shifts
+    z[:, : q.shape[1]] += q
+    limited: Array = np.clip(z, -LARGEST, LARGEST)
+    return limited
 
 
 def curved(pack: Pack, estimates: Array) -> Array:
