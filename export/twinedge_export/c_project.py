@@ -37,14 +37,18 @@ def scratch_expression(pack: Pack) -> str:
     It follows ``twin_scratch_size``, with the most that any kernel asks for, and is a multiple of
     4. For a pack without neighbors it relies on ``TWIN_NEIGHBORS`` being 0.
     """
-    features, first, layers = scratch_cells(pack.features, pack.hidden, _UNIT)
+    inputs, first, layers = scratch_cells(pack.inputs, pack.hidden, _UNIT)
     stored, sections = sum(layers), len(layers) + 4
     nearest = NEAREST * int(pack.counts.max()) if pack.neighbors else 0
-    fixed = nearest + FEATURE * features + _ALIGN * sections
-    anchor = _STORED * stored + _FEATURES * features
+    fixed = nearest + FEATURE * inputs + _ALIGN * sections
+    anchor = _STORED * stored + _FEATURES * inputs
     partial = _PARTIAL * first
     more = _MORE_STORED * stored + _MORE_ALIGN * sections
     lines = " + TWIN_SILU_BYTES" if pack.activation == "silu" else ""
+    if pack.map is not None:  # a pointer and a number of each feature, where layers are later
+        places = f"{2 * pack.features}u * sizeof(void *)"
+        kept = f"{_STORED * stored}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL"
+        lines += f" + ({kept} < {places} ? {places} : 0u)"
     return (
         f"({fixed}u + {anchor}u * TWIN_BLOCK + {partial}u * TWIN_PARTIAL + "
         f"{more}u * (TWIN_BLOCK > 1){lines} + TWIN_WORK_BYTES)"

@@ -13,6 +13,8 @@ from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
 from twinedge.scoring.scores import check_targets
+from twinedge.scoring.target_curve import TargetCurve
+from twinedge.scoring.weights import of_rows
 from twinedge_export.fold_anchors import Inputs
 
 Points = tuple[Array, Array]
@@ -31,8 +33,9 @@ class Score(NamedTuple):
     ``rmse`` is measured on the validation points, or on the training points if nothing was held
     out. ``cost`` is the fraction by which it exceeds that of the float model with the same anchors.
     A file may be closer to the targets by chance; ``cost`` is at least what its deviations would
-    add as noise that is independent of the error. ``ratio_to_float`` compares with the float model
-    with all anchors.
+    add as noise that is independent of the error. With a target curve, it is the larger one of
+    that of the target and that on the curve, where small targets count, too. ``ratio_to_float``
+    compares with the float model with all anchors.
     ``spread_cost`` is the root mean square by which the spread differs from that of the unrounded
     networks with the same anchors, as a fraction of it.
     """
@@ -78,6 +81,8 @@ class Evaluator:
         A smaller error counts as this.
     weights, test_weights : array of shape (v,), (t,), or None
         How much each of the points counts in an error; None if all do alike.
+    curve : TargetCurve, optional
+        The target's.
     """
 
     name: str
@@ -90,6 +95,7 @@ class Evaluator:
     least: float
     weights: Array | None = None
     test_weights: Array | None = None
+    curve: TargetCurve | None = None
 
     @classmethod
     def of(
@@ -138,6 +144,7 @@ class Evaluator:
             least,
             weights,
             test_weights,
+            scaling.curve,
         )
 
     def score(self, device: Device, unrounded: Array) -> Score:
@@ -149,14 +156,36 @@ class Evaluator:
                 raise InputError("an exported file does not predict finite numbers")
         rmse = scoring.rmse(predicted, self.points[1], self.weights)
         yardstick = max(self.exported_rmse, self.least)
-        moved = scoring.rmse(predicted, self.predictions) / yardstick
         usual = max(scoring.rmse(unrounded), _TELLING * yardstick)
         test, y_test = self.test
         return Score(
             rmse,
             scoring.rmse(device.predict(test), y_test, self.test_weights) if len(y_test) else None,
             rmse / max(self.all_anchors.rmse, self.least),
-            max(rmse / yardstick, math.hypot(1, moved)) - 1,
+            max(
+                _cost(predicted, self.predictions, self.points[1], self.weights, self.least),
+                self._cost_on_curve(predicted),
+            ),
             scoring.rmse(spread, unrounded) / usual,
             float(np.abs(predicted - self.predictions).max()),
         )
+
+    def _cost_on_curve(self, predicted: Array) -> float:
+        """Return the cost of predictions ``(v,)`` on the target's curve."""
+        if self.curve is None:
+            return 0.0
+        both = predicted, self.predictions
+        # An integer may be out of reach of the curve: it counts as the least prediction.
+        least = float(self.predictions.min())
+        found, exact = (self.curve.forward(np.maximum(one, least)) for one in both)
+        known = self.curve.takes(self.points[1])
+        y = self.curve.forward(self.points[1][known])
+        weights = of_rows(self.weights, known)
+        return _cost(found[known], exact[known], y, weights, _TINY * float(np.std(y)))
+
+
+def _cost(predicted: Array, exact: Array, y: Array, weights: Array | None, least: float) -> float:
+    """Return the fraction by which predictions have a larger error than exact ones."""
+    yardstick = max(scoring.rmse(exact, y, weights), least)
+    moved = scoring.rmse(predicted, exact) / yardstick
+    return max(scoring.rmse(predicted, y, weights) / yardstick, math.hypot(1, moved)) - 1

@@ -114,16 +114,17 @@ def library(native, tmp_path_factory):
 
 
 def set_aside(run, firmware, machine, cases, folder):
-    """Return bytes by pack, as the compiler of the machine sees them."""
+    """Return bytes by pack, and of a pointer, as the compiler of the machine sees them."""
     compiler, *flags = MACHINES[machine]
     source = folder / "sizes.c"
     lines = ["#include <twin_config.h>"]
     lines += [f"char pack{i}[{scratch_expression(p)}];" for i, p in enumerate(cases.values())]
+    lines += [f"char pack{len(cases)}[sizeof(void *)];"]
     source.write_text("\n".join(lines) + "\n")
     run(compiler, *flags, "-c", source, f"-I{firmware / 'include'}", "-o", folder / "sizes.o")
     output = run(re.sub("gcc$", "nm", compiler), "-S", folder / "sizes.o")
     sizes = {int(i): int(size, 16) for size, i in re.findall(r"\S+ (\S+) \S pack(\d+)", output)}
-    return {name: sizes[i] for i, name in enumerate(cases)}
+    return {name: sizes[i] for i, name in enumerate(cases)}, sizes[len(cases)]
 
 
 @pytest.mark.parametrize(
@@ -135,19 +136,22 @@ def test_what_is_set_aside_is_enough_for_every_kernel(
 ):
     kernels = kernels_of(*MACHINES[machine])
     assert set(kernels) >= {"kernel_portable", *OWN.get(machine, ())}
-    sizes = set_aside(run, firmware, machine, cases, tmp_path)
+    sizes, pointer = set_aside(run, firmware, machine, cases, tmp_path)
     for name, pack in cases.items():
+        # This machine, which counts here, may have larger pointers: two of them for each curve.
+        larger = 2 * (ctypes.sizeof(ctypes.c_void_p) - pointer)
+        beyond = 0 if pack.map is None else larger * pack.features
         opened = native.Native(library, write_pack(pack))
         assert sizes[name] % 4 == 0
         takes = {}
         for which, kernel in kernels.items():
             opened.model.kernel = ctypes.addressof(kernel)
             takes[which] = library.twin_scratch_size(opened.model)
-        assert max(takes.values()) <= sizes[name], (name, takes)
+        assert max(takes.values()) <= sizes[name] + beyond, (name, takes)
 
 
 def test_on_an_uno_little_is_wasted(cases, run, firmware, tmp_path):
     # Block of one anchor: 4 bytes of each neuron but the last layer's, and 6 of each feature.
-    sizes = set_aside(run, firmware, "avr", cases, tmp_path)
+    sizes, _ = set_aside(run, firmware, "avr", cases, tmp_path)
     assert sizes["relu-128-128-of-32"] <= 4 * 128 + 6 * 8 + 48
     assert "-DTWIN_NEIGHBORS=0" in flags_for(cases["relu-128-128-of-32"])
