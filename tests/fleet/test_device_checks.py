@@ -19,7 +19,8 @@ def checked(z, trust=0.4, reach=1.87, order=None):
     z = np.asarray(z, float)
     quantiles = {900: round(65536 * reach)}
     intervals = Intervals(1, 0, 0, 1, 100, 1, 0, quantiles, round(65536 * trust))
-    pack = SimpleNamespace(intervals=intervals, y_gain=np.float32(1), y_offset=np.float32(0))
+    scaling = {"y_gain": np.float32(1), "y_offset": np.float32(0), "target_curve": None}
+    pack = SimpleNamespace(intervals=intervals, **scaling)
     scale, targets = np.full(len(z), 16 * UNIT), np.rint(z * UNIT).astype(np.int64)
     at_points = Evaluated(np.ones(len(z), bool), targets, 0 * targets, scale)
     order = np.arange(len(z)) if order is None else order

@@ -14,8 +14,9 @@ import pytest
 from twinedge.fleet import evaluation
 from twinedge.fleet.evaluation import evaluate_fleet
 from twinedge.fleet.stores import find_stores
-from twinedge.pack import read_pack, write_pack
+from twinedge.pack import TargetCurve, read_pack, write_pack
 from twinedge.runtime.loading import load
+from twinedge.runtime.reference import quantise, targets_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 
@@ -185,3 +186,29 @@ def test_without_findings_the_worst_are_those_that_are_off(found):
     well = [one["off_by_at_least"] for one in found.devices if not one["findings"]]
     assert len(well) == 8
     assert well == sorted(well, reverse=True)
+
+
+def test_a_target_curve_is_checked_in_scales_and_told_in_units_of_the_target(fleet_pack, tmp_path):
+    pack = read_pack(fleet_pack.read_bytes())
+    X = np.random.default_rng(1).uniform([-1, -5, -120], [1, 15, 80], (20, 3)).astype(np.float32)
+    mean, _, scale = load(fleet_pack).evaluator.raw(quantise(pack, X)).astype(float)
+    reach = int(np.abs(mean).max() + 20 * scale.max() / 16)
+    shift = max(reach.bit_length() - 9, 0)  # 1024 bins for twice the reach, or more
+    values = np.rint(1e4 * np.exp(np.linspace(0, 8, 1025))).astype(np.int32)
+    bowed = replace(pack, target_curve=TargetCurve(-(512 << shift), shift, values))
+    path = tmp_path / "bowed.twin"
+    path.write_bytes(write_pack(bowed))
+
+    noise = 0.5 * np.random.default_rng(2).normal(size=(2, 20))
+    for name, z in (("well", noise[0]), ("off", 5 + noise[1])):
+        y = targets_of(bowed, np.rint(mean + z * scale / 16))
+        device = load(path, store=tmp_path / f"{name}.store")
+        device.learn(X, y)
+        device.store.journal.close()
+    found = {one["device"]: one for one in evaluate_fleet([tmp_path], path).devices}
+    assert found["well"]["findings"] == []
+    assert "off" in found["off"]["findings"]
+    assert found["off"]["mean_in_scales"] == pytest.approx(np.mean(5 + noise[1]), abs=0.3)
+    predicted = targets_of(bowed, mean)
+    error = np.sqrt(np.mean(np.square(y - predicted, dtype=np.float64)))
+    assert found["off"]["rmse_shipped"] == pytest.approx(error, rel=0.01)

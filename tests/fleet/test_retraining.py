@@ -7,7 +7,8 @@ import pytest
 
 from twinedge.fleet.retraining import estimate_gain, predict_left_out
 from twinedge.fleet.stores import FleetPoints
-from twinedge.pack.contents import Intervals
+from twinedge.pack.contents import Intervals, TargetCurve
+from twinedge.runtime.reference import curved
 
 UNIT = 100_000  # of an estimate, in a scale
 DEVICES, EACH = 60, 15
@@ -15,6 +16,7 @@ PACK = SimpleNamespace(
     intervals=Intervals(1, 0, 0, 1, 100, 1, 0, {900: 122_500}, 26214),
     y_gain=np.float32(1 / UNIT),
     y_offset=np.float32(0),
+    target_curve=None,
 )
 
 
@@ -101,3 +103,21 @@ def test_features_that_never_change_do_no_harm():
     found = predict_left_out(still, z, points.device)
     assert np.isfinite(found).all()
     assert np.mean((z - found) ** 2) < 0.3
+
+
+def test_errors_on_a_target_curve_are_told_in_units_of_the_target():
+    points, _ = fleet(bent, of_device=0.4)
+    steps = np.linspace(-3, 3, 2**12 + 1)
+    values = np.rint(1e5 * np.exp(steps)).astype(np.int32)
+    assert (np.diff(values) > 0).all()
+    shift = 9  # 4096 bins of 512 estimates: 21 scales in all
+    curve = TargetCurve(-(2**20), shift, values)
+    bowed = SimpleNamespace(**{**vars(PACK), "target_curve": curve})
+    plain, found = estimate_gain(PACK, points), estimate_gain(bowed, points)
+    # What could be learnt is a matter of scales.
+    for name in ("gain", "standard_error", "shared", "of_devices", "rest"):
+        assert getattr(found, name) == getattr(plain, name)
+    off = (curved(bowed, points.targets) - curved(bowed, points.mean)) * float(PACK.y_gain)
+    assert found.rmse_shipped == pytest.approx(np.sqrt(np.mean(np.square(off))))
+    assert found.rmse_shipped != pytest.approx(plain.rmse_shipped, rel=0.1)
+    assert found.rmse_retrained < found.rmse_shipped

@@ -52,7 +52,7 @@ def check_device(
     errors : PointErrors
         Errors at its points.
     scale : array of shape (k,)
-        Expected errors there, in units of the target.
+        Expected errors there, in the units of the errors.
     order : array of shape (k,)
         Indices of the points, the earliest first.
     intervals : Intervals

@@ -18,6 +18,7 @@ import numpy as np
 
 from twinedge.fleet.stores import FleetPoints
 from twinedge.pack.contents import Array, Pack
+from twinedge.runtime import reference
 from twinedge.runtime.store import Evaluated
 from twinedge.runtime.store_summary import point_errors
 
@@ -79,7 +80,6 @@ def estimate_gain(pack: Pack, points: FleetPoints) -> Gain | None:
     devices, device = np.unique(points.device[counts], return_inverse=True)
     if len(devices) < LEAST_DEVICES:
         return None
-    unit = float(pack.y_gain)
     scale = np.maximum(points.scale[counts], 1) / 16
     z = (points.targets - points.mean)[counts] / scale
     expected = predict_left_out(points.features[counts], z, device)
@@ -95,8 +95,8 @@ def estimate_gain(pack: Pack, points: FleetPoints) -> Gain | None:
     adapted = _adapted(pack, points, shift, sample)[counts & sample]
     each = (before - after) / before.mean()
     return Gain(
-        _rmse(z * scale * unit),
-        _rmse(left * scale * unit),
+        _rmse(_in_units(pack, points.targets[counts], z * scale)),
+        _rmse(_in_units(pack, points.targets[counts], left * scale)),
         _rmse(points.adapted[counts & sample]),
         _rmse(adapted),
         float(each.mean()),
@@ -105,6 +105,15 @@ def estimate_gain(pack: Pack, points: FleetPoints) -> Gain | None:
         min(own, total - shared) / total,
         max(total - shared - own, 0.0) / total,
     )
+
+
+def _in_units(pack: Pack, targets: Array, off: Array) -> Array:
+    """Return errors ``(n,)``, in units of an estimate, in those of the target."""
+    unit = float(pack.y_gain)
+    if pack.target_curve is None:
+        return off * unit
+    predicted = np.rint(targets - off).astype(np.int64)
+    return (reference.curved(pack, targets) - reference.curved(pack, predicted)) * unit
 
 
 def _adapted(pack: Pack, points: FleetPoints, shift: Array, sample: Array) -> Array:

@@ -166,7 +166,7 @@ def evaluate_batch(task: Task) -> Batch:
         errors = point_errors(pack, at_points)
         device[rows] = np.where(errors.used, len(devices), -1)
         weights[rows], adapted[rows] = errors.weights, errors.adapted
-        devices.append(_describe(replace(summary, errors=errors), at_points.scale, pack))
+        devices.append(_describe(replace(summary, errors=errors), at_points, pack))
     used = device >= 0
     points = FleetPoints(
         device[used],
@@ -199,15 +199,18 @@ def _read_store(
         return {"file": shown(path), "why": why}
 
 
-def _describe(summary: StoreSummary, scale: Array, pack: Pack) -> dict[str, Any]:
-    """Return what there is to say about a device with these scales at its points."""
+def _describe(summary: StoreSummary, at_points: Evaluated, pack: Pack) -> dict[str, Any]:
+    """Return what there is to say about a device, of which this is predicted at its points."""
     assert pack.intervals is not None
     assert summary.errors is not None
     points, facts = summary.points, summary.facts
     timed = bool((points.times > 0).all())
     order = np.lexsort((points.numbers, points.times if timed else points.numbers))
-    scale = np.maximum(scale, 1) * (float(pack.y_gain) / 16)
-    checked = check_device(summary.errors, scale, order, pack.intervals)
+    unit = float(pack.y_gain)
+    scale = np.maximum(at_points.scale, 1) * (unit / 16)
+    # On the target's curve, if it has one: there, a scale is as long at either side.
+    off = np.where(summary.errors.used, at_points.targets - at_points.mean, np.nan) * unit
+    checked = check_device(replace(summary.errors, shipped=off), scale, order, pack.intervals)
     if facts["damaged"] or facts["cut_short"]:
         checked["findings"].append("damaged")
     wanted = ("points", "used", "suspect", "damaged", "cut_short", "last_time")
