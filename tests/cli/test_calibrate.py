@@ -1,10 +1,12 @@
 """``twinedge calibrate``: recalibrates the intervals of a pack on fresh rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from twinedge import export
-from twinedge.pack import read_pack
+from twinedge.pack import TargetCurve, read_pack, write_pack
 
 
 @pytest.fixture
@@ -22,10 +24,24 @@ def test_intervals_follow_the_rows_and_predictions_stay(cli, pack, fresh):
     assert found["rows"] == after.intervals.rows == 40
     assert found["coverages"] == [0.5, 0.8, 0.9, 0.95]
     assert after.intervals.typical > 2 * before.intervals.typical
+    typical = after.intervals.typical * float(after.y_gain) / 16
+    assert found["mean_scale"] == pytest.approx(typical, rel=1e-4)
     np.testing.assert_array_equal(after.twins[0].output, before.twins[0].output)
     np.testing.assert_array_equal(after.targets, before.targets)
     assert after.metadata["calibrated_on"] == {"file": "fresh.csv", "rows": 40}
     assert after.metadata["target"] == "level"
+
+
+def test_the_scale_is_in_units_of_the_target(cli, pack, fresh):
+    # The same estimates, and a curve that makes a unit of the target of two of them.
+    old = read_pack(pack.read_bytes())
+    plain = cli("calibrate", pack, fresh, "--json").json["mean_scale"]
+    reach = np.arange(-(2**11), 2**11 + 1) << 14
+    curve = TargetCurve(int(reach[0]), 14, (reach // 2).astype(np.int32))
+    gain = {"y_gain": 2 * old.y_gain, "target_curve": curve}
+    pack.write_bytes(write_pack(replace(old, **gain)))
+    found = cli("calibrate", pack, fresh, "--json").json
+    assert found["mean_scale"] == pytest.approx(plain, rel=0.01)
 
 
 def test_another_file_may_be_written(cli, pack, fresh, tmp_path):

@@ -58,12 +58,12 @@ def calibrate(
     write_file(target, write_pack(replace(done, metadata=metadata)))
     there = [level / 1000 for level in done.intervals.quantiles]
     unsupported = [level for level in LEVELS if level not in there]
-    unit = float(done.y_gain)
+    _, scale = PackDevice(done, target, Reference(done), "numpy").predict(x, return_std=True)
     result = {
         "pack": str(target),
         "rows": len(y),
         "coverages": there,
-        "mean_scale": done.intervals.typical * unit / 16,
+        "mean_scale": float(scale.mean(dtype=float)),
         "outside": done.intervals.outside / 65536,
     }
     if as_json:
