@@ -77,6 +77,37 @@ def test_json_has_everything(cli, pack_file):
     assert report["metadata"] == {"name": "odd-silu"}
 
 
+def test_maps_and_target_curves_are_shown(cli, pack_file):
+    data = pack_file("map-and-target-curve")
+    record, sections, ranges, parts, uses = cli("inspect", "model.twin").out.split("\n\n")
+    assert "version       3\n" in record
+    assert "map           2 curves, 27 knots; the twins take 6 numbers of a point\n" in record
+    assert "target curve  128 bins of 32768 estimate units\n" in record
+    assert "map              208   234  curves of the features" in sections
+    assert "target curve     448   524  curve from estimates to the target" in sections
+    head, *rows = ranges.splitlines()
+    assert head.split("  ")[-1].strip() == "bins of its curve"
+    assert [row.split()[-1] for row in rows if row.split()[0] in ("x0", "x3", "target")] == [
+        *("5", "20", "128")
+    ]
+    assert len(rows[1].split()) == 5  # no curve, and no features of anchors
+    sizes = [int(re.search(r" (\d+) +(\d+) +\d+  ", line)[2]) for line in parts.splitlines()[1:]]
+    assert sum(sizes) == len(data)
+    for line in ("map           table ", "target curve  values "):
+        assert line in parts
+    assert re.search(r"^map +230 ", uses, re.M)
+    report = cli("inspect", "model.twin", "--json").json
+    assert report["map"] == {"outputs": 6, "bins": [5, 0, 0, 20]}
+    assert report["target_curve"] == {
+        "first": report["target_curve"]["first"],
+        "step": 32768,
+        "bins": 128,
+    }
+    assert [one["anchors_least"] for one in report["ranges"][:4]] == [None] * 4
+    plain = pack_file() and cli("inspect", "model.twin", "--json").json
+    assert (plain["map"], plain["target_curve"]) == (None, None)
+
+
 def test_neighbors_and_uneven_twins_are_shown(cli, pack_file):
     pack_file("near-four")
     record = cli("inspect", "model.twin").out.partition("\n\n")[0]

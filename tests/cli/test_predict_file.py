@@ -91,6 +91,24 @@ def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, co
     assert answer.json["missing"] == answer.json["outside"] == [[]] * 120
 
 
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_a_pack_with_curves_gets_its_golden_bits(cli, tmp_path, backend):
+    golden = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "vectors.py"))["load"]()
+    case = next(one for one in golden if one.name == "map-and-target-curve")
+    (tmp_path / "model.twin").write_bytes(case.pack)
+    rows = ~np.isinf(case.queries).any(axis=1) & (np.abs(case.queries) < 1e30).all(axis=1)
+    rows |= np.isnan(case.queries).any(axis=1)
+    cells = [["" if one != one else repr(float(one)) for one in row] for row in case.queries[rows]]
+    (tmp_path / "new.csv").write_text("\n".join(map(",".join, [["x0", "x1", "x2", "x3"], *cells])))
+    found = cli("predict", "model.twin", "new.csv", "--json", "--backend", backend).json
+    assert rows.sum() > 10
+    assert any(found["missing"])
+    right = {"prediction": case.mean, "spread": case.spread}
+    right |= {name: getattr(case.bounds, name) for name in ("scale", "low", "high")}
+    for name, bits in right.items():
+        np.testing.assert_array_equal(np.float32(found[name]).view(np.uint32), bits[rows], name)
+
+
 def test_what_was_outside_or_missing_is_named(cli, calibrated, pack, tmp_path):
     (tmp_path / "new.csv").write_text(
         "idle,angle,offset\n-20,0.5,6\n1e9,0.5,-99\n-20,0.5,\nNA,7,?\n"

@@ -210,6 +210,9 @@ def _summary(found: "Description") -> dict[str, Any]:
         with_curve = int((curves.bins > 0).sum())
         what = f"{plural(with_curve, 'curve')}, {plural(len(curves.knots), 'knot')}"
         stated["map"] = f"{what}; the twins take {plural(curves.outputs, 'number')} of a point"
+    if found.pack is not None and found.pack.target_curve is not None:
+        curve = found.pack.target_curve
+        stated["target curve"] = f"{plural(curve.bins, 'bin')} of {1 << curve.shift} estimate units"
     if found.pack is not None and len(found.pack.counts) > 1:
         counts = ", ".join(map(str, found.pack.counts.tolist()))
         stated["anchors"] = f"{stated['anchors']} (of each twin: {counts})"
