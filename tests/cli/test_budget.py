@@ -117,7 +117,7 @@ def test_a_map_is_described_in_words(cli, firmware):
         "An input map: curves of 8 features with 72 knots in all; twins take 16 numbers of a point"
     )
     assert lines[2] == (
-        "A target curve of 256 straight pieces brings predictions back to the target's units"
+        "A target curve of about 256 straight pieces brings predictions back to the target's units"
     )
     assert "The runtime was not run with an input map and a target curve on avr5." in lines
     assert lines[-1].endswith("not measured")

@@ -73,6 +73,34 @@ def spread(look, run):
 
 
 @pytest.fixture(scope="session")
+def bent_run(curve, tmp_path_factory):
+    """A tiny run with an input map and a logarithm of its target."""
+    import numpy as np
+
+    from twinedge import TwinRegressor
+    from twinedge.run_folder import Run
+
+    X, y = curve[0], np.exp(curve[1] / np.std(curve[1]))
+    setting = {"learning_rate": 0.01, "weight_decay": 0.003, "steps": 1500, "random_state": 0}
+    twin = TwinRegressor(hidden=(8,), activation="relu", input_map=4, target_curve="log", **setting)
+    held, test = (X[80:100], y[80:100]), (X[100:], y[100:])
+    twin.fit(X[:80], y[:80], validation=held)
+    about = {"dataset": "curve", "split": 0, "rows": len(y)}
+    scores = {"rmse_val": twin.validation_rmse_}
+    folder = tmp_path_factory.mktemp("runs") / "bent"
+    Run(twin, ("angle", "offset", "idle"), "level", held, test, about, scores).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bent(look, bent_run):
+    """A quick report on it."""
+    from twinedge.run_folder import load_run
+
+    return look(load_run(bent_run))
+
+
+@pytest.fixture(scope="session")
 def write():
     """Put findings into words."""
     from twinedge_export.report.write import document

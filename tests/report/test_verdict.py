@@ -158,10 +158,10 @@ def test_curves_go_through_the_range_and_are_predictions(found):
     device = found.pack.device
     for one in found.importance:
         feature = device.encoding.names.index(one.column)
-        span = column_range(device, feature)
+        span = column_range(device, feature, found.accuracy.points[0])
         values = [point.value for point in one.curve]
         assert (values[0], values[-1]) == (span.least, span.most)
-        query = usual_query(device)
+        query = usual_query(device, found.accuracy.points[0])
         query[feature] = values[7]
         known = device.predict_all(query[None])
         assert one.curve[7][1:] == (known.mean[0], known.low[0], known.high[0])

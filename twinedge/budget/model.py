@@ -84,6 +84,7 @@ def twin_params(features: int, hidden: Hidden, anchors: int, twins: int = 1) -> 
 
 # How weights can be stored: the first two as a pack does, the others as bare numbers.
 WEIGHTS = ("int8", "int16", "float16", "float32")
+_POINTS = "points.npz"  # arrays of a run
 TARGET_BINS = 256  # of a target curve, about, before there is a pack
 LEVELS = 5  # of a pack with intervals, unless there are too few rows for all
 MAX_KNOTS = 256  # of a curve: a pack counts its bins in 8 bits
@@ -457,7 +458,7 @@ def from_run(
     weights: str = defaults.WEIGHTS,
     intervals: bool = True,
 ) -> Model:
-    """Read the shape of a trained model from its ``run.json``.
+    """Read the shape of a trained model from its run folder, without its networks.
 
     Parameters
     ----------
@@ -487,7 +488,7 @@ def from_run(
             activation=record["chosen"]["activation"],
             weights=weights,
         )
-        model = replace(model, **_curves(record))
+        model = replace(model, **_curves(folder, record["chosen"]))
         if not calibration or not intervals:
             return model
         return replace(model, intervals=True, levels=len(calibration["quantiles"]))
@@ -495,15 +496,20 @@ def from_run(
         raise InputError(f"{folder / FILE} does not say what was trained") from error
 
 
-def _curves(record: dict[str, Any]) -> dict[str, Any]:
+def _curves(folder: Path, chosen: dict[str, Any]) -> dict[str, Any]:
     """Read the shape of the map and the target curve of a run, as its export would have them.
 
     The bins of a target curve follow from the targets, and are usually about this many.
     """
-    kind = record["chosen"].get("target_curve") or "none"
-    found = {"target_bins": 0 if kind == "none" else TARGET_BINS}
-    if record.get("map"):
-        knots = record["map"]["knots"]
-        found |= {"map_outputs": record["map"]["outputs"], "map_rows": sum(knots)}
-        found["map_curves"] = sum(one > 0 for one in knots)
-    return found
+    found = {"target_bins": 0 if chosen.get("target_curve", "none") == "none" else TARGET_BINS}
+    if chosen.get("input_map", "none") == "none":
+        return found
+    path = folder / _POINTS
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            counts, table = file["map_counts"], file["map_table"]
+        rows, outputs = table.shape
+    except Exception as error:  # the readers of zip and npy raise a dozen kinds
+        raise InputError(f"{path} does not hold the map of the run; train it again") from error
+    curves = int(np.count_nonzero(counts))
+    return {**found, "map_outputs": outputs, "map_rows": rows, "map_curves": curves}

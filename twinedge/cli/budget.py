@@ -237,7 +237,8 @@ def _curves(result: dict[str, Any]) -> list[str]:
             f"twins take {plural(outputs, 'number')} of a point"
         )
     if result["target_bins"]:
-        pieces = plural(result["target_bins"], "straight piece")
+        about = "about " if result["file_bytes"] is None else ""  # a pack has as many as it needs
+        pieces = about + plural(result["target_bins"], "straight piece")
         lines.append(f"A target curve of {pieces} brings predictions back to the target's units")
     return lines
 
@@ -250,7 +251,7 @@ def _remarks(result: dict[str, Any]) -> list[str]:
     if result["ratio"]:
         lines.append(f"The ensemble takes {result['ratio']:.1f} times the bytes of the twins.")
     if sections:
-        parts = ", ".join(f"{name} {size}" for name, size in sections.items())
+        parts = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in sections.items())
         lines.append(f"The pack: {parts}.")
     more = (result["file_bytes"] or 0) - (result["twin_bytes"] or 0)
     if more > 0:

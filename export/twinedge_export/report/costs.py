@@ -33,6 +33,8 @@ _USES = {
     "bias of the difficulty": "of the second output of each twin, 32 bits",
     "twin heads": "shifts and fraction bits of each twin",
     "curve": "table of the silu activation",
+    "map": "curves of the features in front of the twins: knots, and a table of what they add",
+    "target curve": "from estimates to the target",
     "anchor features": "features of the stored training points, 16 bits each",
     "anchor targets": "their targets, 32 bits each",
     "anchor counts": "how many anchors each twin has",

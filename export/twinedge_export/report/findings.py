@@ -22,6 +22,7 @@ from twinedge.scoring.scores import Coverage, Scores, score
 from twinedge_export.report.document import number, shape
 from twinedge_export.report.importance import Importance, importance
 from twinedge_export.report.interactive import ENSEMBLES
+from twinedge_export.report.learnt_curves import LearntCurve, measure_curves
 from twinedge_export.report.reliability import (
     Baseline,
     Points,
@@ -245,6 +246,8 @@ class Findings:
         Columns, the most important first.
     costs : Costs
         Memory and boards.
+    curves : tuple of LearntCurve
+        Of columns with a curve in front of the twins, the most important first.
     comparison : Comparison
         Other numbers of anchors, and other models of the same bytes.
     """
@@ -256,6 +259,7 @@ class Findings:
     reliability: Reliability | None
     importance: tuple[Importance, ...]
     costs: Costs
+    curves: tuple[LearntCurve, ...] = ()
     comparison: Comparison = field(default_factory=Comparison)
 
     @property
@@ -323,6 +327,7 @@ def measure_file(
             summarise(model, all_boards().values(), firmware),
             firmware,
         ),
+        measure_curves(device, points),
     )
 
 

@@ -62,11 +62,11 @@ def importance(
             rises.append(scoring.rmse(device.predict(shuffled), y) - least)
         worth, error = float(np.mean(rises)), float(np.std(rises))
         unit = _OF_THE_WEEK if isinstance(encoding.kinds[number], Calendar) else ""
-        found.append(Importance(name, worth, error, _curve(device, number), unit))
+        found.append(Importance(name, worth, error, _curve(device, number, points[0]), unit))
     return tuple(sorted(found, key=lambda one: -one.worth))
 
 
-def _curve(device: PackDevice, column: int) -> tuple[CurvePoint, ...]:
+def _curve(device: PackDevice, column: int, rows: Array) -> tuple[CurvePoint, ...]:
     part, kind = device.encoding.parts[column], device.encoding.kinds[column]
     values: list[float | str]
     if isinstance(kind, Calendar):
@@ -75,12 +75,12 @@ def _curve(device: PackDevice, column: int) -> tuple[CurvePoint, ...]:
         hours = np.arange(0, length // 3600 + 1, _HOURS)
         values, cells = hours.astype(float).tolist(), waves(monday + 3600 * hours)
     elif kind is None:
-        span = column_range(device, part.start)
+        span = column_range(device, part.start, rows)
         along = np.linspace(span.least, span.most, _POINTS)
         values, cells = along.tolist(), along[:, None]
     else:
         values, cells = list(kind.labels), np.eye(kind.width)
-    queries = np.tile(usual_query(device), (len(values), 1))
+    queries = np.tile(usual_query(device, rows), (len(values), 1))
     queries[:, part] = cells
     found = device.predict_all(queries)
     nothing = np.full(len(values), np.nan)

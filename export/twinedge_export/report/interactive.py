@@ -16,6 +16,7 @@ from twinedge.encoding.categories import Category
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.pack_device import PackDevice
+from twinedge.runtime.reference import targets_of
 from twinedge_export.report.document import LIGHTS
 
 _BITS = 32  # features that the runtime flags individually
@@ -35,29 +36,30 @@ class Span(NamedTuple):
     step: float
 
 
-def usual_query(device: PackDevice) -> Array:
+def usual_query(device: PackDevice, rows: Array) -> Array:
     """Return a query ``(f,)`` amid the anchors; categories have their most frequent level.
 
-    Numbers are rounded to the steps of their sliders, times to the hour.
+    Numbers are rounded to the steps of their sliders, times to the hour. If the anchors are behind
+    an input map, it is a query amid ``rows`` ``(n, f)``.
     """
-    points = _anchors(device.pack)
-    query = np.median(points, axis=0)
+    points = _typical_points(device.pack, rows)
+    query = np.nanmedian(points, axis=0)
     for part, kind in zip(device.encoding.parts, device.encoding.kinds, strict=True):
         if kind is None:
-            query[part] = column_range(device, part.start).usual
+            query[part] = column_range(device, part.start, rows).usual
         elif isinstance(kind, Calendar):
             query[part] = waves([kind.middle])[0]
         else:
-            counts = np.rint(points[:, part]).sum(axis=0)
+            counts = np.nansum(np.rint(points[:, part]), axis=0)
             query[part] = np.arange(kind.width) == counts.argmax()
     return query
 
 
-def column_range(device: PackDevice, feature: int) -> Span:
-    """Return range and typical value of a numeric feature."""
+def column_range(device: PackDevice, feature: int, rows: Array) -> Span:
+    """Return range and typical value of a numeric feature; ``rows`` as in ``usual_query``."""
     pack = device.pack
-    values = _anchors(pack)[:, feature]
-    least, most = float(values.min()), float(values.max())
+    values = _typical_points(pack, rows)[:, feature]
+    least, most = float(np.nanmin(values)), float(np.nanmax(values))
     if isinstance(pack.metadata.get("features"), list):
         least, most = (float(end) for end in device.ranges[:, feature])
     elif pack.domain is not None:
@@ -65,7 +67,7 @@ def column_range(device: PackDevice, feature: int) -> Span:
         ends = pack.domain.least[feature], pack.domain.most[feature]
         least, most = (offset + int(end) / gain for end in ends)
     step = _round_step((most - least) / _STEPS) if most > least else 1.0
-    usual = round(round(float(np.median(values)) / step) * step, 12)
+    usual = round(round(float(np.nanmedian(values)) / step) * step, 12)
     return Span(least, most, min(max(usual, least), most), step)
 
 
@@ -76,10 +78,20 @@ def _round_step(step: float) -> float:
     return float(f"{factor * power:.6g}")
 
 
-def _anchors(pack: Pack) -> Array:
-    """Features of the anchors in the user's units."""
+def _typical_points(pack: Pack, rows: Array) -> Array:
+    """Return features of the anchors in the user's units, or rows if a map hides them."""
+    if pack.map is not None:
+        return rows
     points: Array = pack.anchors / pack.x_gain.astype(np.float64) + pack.x_offset
     return points
+
+
+def anchor_targets(pack: Pack) -> Array:
+    """Return the targets of the anchors in the user's units."""
+    if pack.target_curve is not None:
+        return targets_of(pack, pack.targets)
+    targets: Array = pack.targets * float(pack.y_gain) + float(pack.y_offset)
+    return targets
 
 
 def predictor_facts(
@@ -98,7 +110,8 @@ def predictor_facts(
     order : list of str
         Columns, the most important first.
     """
-    pack, encoding, start = device.pack, device.encoding, usual_query(device)
+    pack, encoding, rows = device.pack, device.encoding, examples[0]
+    start = usual_query(device, rows)
     columns = []
     for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True):
         column = {"name": name, "first": part.start}
@@ -112,9 +125,9 @@ def predictor_facts(
             column |= {"least": kind.first, "most": kind.last, "usual": kind.middle}
             column["calendar"] = {"cycles": cycles, "sine": list(SINE)}
         else:
-            column |= column_range(device, part.start)._asdict()
+            column |= column_range(device, part.start, rows)._asdict()
         columns.append(column)
-    targets = pack.targets * float(pack.y_gain) + float(pack.y_offset)
+    targets = anchor_targets(pack)
     return {
         "wasm": base64.b64encode(wasm()).decode(),
         "pack": base64.b64encode(data).decode(),

@@ -28,7 +28,8 @@ from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_WIDTH
 from twinedge.progress import Progress, progress_bar
 from twinedge.run_folder import Run
-from twinedge.runtime.reference import evaluate, quantise
+from twinedge.runtime.file_device import units_of_estimates
+from twinedge.runtime.reference import evaluate, map_points, quantise
 from twinedge.scoring.weights import joined_weights
 from twinedge.training.selection import SETTINGS, Candidate, Plan
 from twinedge.training.selection import choose as choose_plan
@@ -266,10 +267,11 @@ def with_anchors(run: Run, pack: Pack, rows: Array) -> Pack:
     """Replace the anchors of a pack; twin ``t`` owns ``rows[t::twins]``."""
     shares = list(per_twin(rows, len(pack.twins)))
     order = np.concatenate(shares)
-    units = (run.model.anchor_y_[order] - float(pack.y_offset)) / float(pack.y_gain)
+    offset, unit = units_of_estimates(pack)
+    units = (run.model.scaling_.curved(run.model.anchor_y_[order]) - offset) / unit
     return replace(
         pack,
-        anchors=quantise(pack, run.model.anchor_X_[order]),
+        anchors=map_points(pack, quantise(pack, run.model.anchor_X_[order])),
         targets=np.rint(units).astype(np.int32),
         counts=np.array([len(share) for share in shares], np.uint16),
         ids=order.astype(np.uint32),

@@ -9,6 +9,8 @@ from twinedge_export.report import figures
 from twinedge_export.report.document import Cell, Check, Grid, Section, Share, number, percent
 from twinedge_export.report.findings import Findings
 from twinedge_export.report.importance import SHUFFLES
+from twinedge_export.report.interactive import anchor_targets
+from twinedge_export.report.learnt_curves import describe_target_curve
 from twinedge_export.report.reliability import SizeBand, by_size
 from twinedge_export.report.verdict import describe_rows, trust
 
@@ -43,6 +45,8 @@ def accuracy(found: Findings) -> Section:
             f"{trees.name.capitalize()}, which fit the same bytes, have an error of "
             f"{trees.rmse:.4g}: {_THAN[trees.rival.than_the_twin]}."
         )
+    curve = describe_target_curve(found)
+    lead += [] if curve is None else [curve]
     scored = [predictions]
     if validation is not None and predictions.name != "validation":
         scored.append(validation)
@@ -253,6 +257,8 @@ def importance(found: Findings) -> Section:
     """Show what each column is worth, and how the prediction depends on it."""
     first, *rest = found.importance
     predictions = found.accuracy.predictions
+    # Behind a map, a pack holds no features of its anchors.
+    middle = "anchors" if found.pack.device.pack.map is None else predictions.where
     lead = [
         f"{first.column} matters most: with its values shuffled, the error grows by "
         f"{first.worth:.3g}, to {predictions.rmse + first.worth:.3g}."
@@ -292,7 +298,7 @@ def importance(found: Findings) -> Section:
             "Computed with the pack. The worth of a column is how much the error grows when its "
             f"values are shuffled among the {predictions.where}, {SHUFFLES} times; columns with "
             "the same information share their worth. Curves start from a typical row, "
-            "the middle of the anchors, and change one column; the band is the interval of the "
+            f"the middle of the {middle}, and change one column; the band is the interval of the "
             "pack.",
         ),
         (Check(f"twinedge predict {found.origin.file} rows.csv", "the prediction of any row"),),
@@ -392,7 +398,7 @@ def _anchors_of_pack(found: Findings) -> str:
     each = list(dict.fromkeys(pack.counts.tolist()))
     shares = "" if len(pack.twins) == 1 else f" ({' or '.join(map(str, each))} for each twin)"
     near = "" if not pack.neighbors else f", of which the {pack.neighbors} nearest predict"
-    targets = pack.targets * float(pack.y_gain) + float(pack.y_offset)
+    targets = anchor_targets(pack)
     missing = "Finding the best number takes the training rows, which a pack does not hold."
     if done is not None:
         missing = f"They were chosen by {done.method}. Other numbers of anchors were not measured: "

@@ -3,6 +3,7 @@
 from math import sqrt
 from typing import Any
 
+from twinedge.budget.fits import describe_unmeasured
 from twinedge.evaluation.verdict import NAMES, is_suspicious
 from twinedge.evaluation.verdict import verdict as rule
 from twinedge.scoring.scores import Coverage
@@ -78,6 +79,8 @@ def facts(found: Findings) -> tuple[Fact, ...]:
     if usual is not None:
         note = f"on average; {percent(usual.covered)} of the true values inside"
         wide = f"± {usual.mean_width / 2:.3g}"
+        if found.pack.model.target_bins:
+            wide = f"{usual.mean_width:.3g} wide"
         facts.append(Fact(f"{percent(usual.claimed)} interval", wide, note))
     elif found.reliability is not None:
         covered = percent(found.reliability.at(0.9).covered)
@@ -145,8 +148,7 @@ def _intervals(found: Findings) -> str:
         return (
             f"Its intervals of {percent(usual.claimed)} hold the true value of "
             f"{round(usual.covered * rows):,} of {rows:,} rows ({percent(usual.covered)}), "
-            f"{trust(usual, found)}. They reach {usual.mean_width / 2:.3g} to either side on "
-            "average."
+            f"{trust(usual, found)}. {_reach(usual, found)} on average."
         )
     if spread is not None:
         return (
@@ -154,6 +156,13 @@ def _intervals(found: Findings) -> str:
             f"of {percent(spread.at(0.9).covered)} of the rows."
         )
     return "It has no intervals, and one anchor has no spread: nothing tells how sure it is."
+
+
+def _reach(usual: Coverage, found: Findings) -> str:
+    """Describe how wide intervals are; with a target curve, their sides differ."""
+    if found.pack.model.target_bins:
+        return f"They are {usual.mean_width:.3g} wide"
+    return f"They reach {usual.mean_width / 2:.3g} to either side"
 
 
 def _memory(found: Findings) -> str:
@@ -184,7 +193,7 @@ def _boards(found: Findings) -> str:
     ):
         titles = [one["title"] for one in budget["boards"] if one["verdict"] == verdict]
         words += f" {text} {joined(titles)}." if titles else ""
-    return words
+    return " ".join([words, *describe_unmeasured(budget)])
 
 
 def boards_that_hold(budget: dict[str, Any]) -> list[dict[str, Any]]:

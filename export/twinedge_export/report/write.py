@@ -24,6 +24,7 @@ from twinedge_export.report.findings import (
 from twinedge_export.report.formats import markdown, page, sheet
 from twinedge_export.report.groups_and_time import groups, times
 from twinedge_export.report.interactive import calculator_facts, predictor_facts
+from twinedge_export.report.learnt_curves import curves
 from twinedge_export.report.reliability import Points
 from twinedge_export.report.side_by_side import side_by_side
 from twinedge_export.report.verdict import facts, reasons, verdict
@@ -61,6 +62,7 @@ def document(found: Findings, command: str, *, with_predictor: bool = True) -> D
             *groups(found),
             *times(found),
             quality.importance(found),
+            *curves(found),
             *([quality.predictor(found)] if with_predictor else []),
             quality.anchors(found),
             costs.memory(found),

@@ -130,7 +130,9 @@
     let words = fewer.length ? `The twin ${fewer.join(", ")}. ` : "The twin is never smaller. ";
     words += `A query takes ${plural(found.multiply_adds, "multiply-add")}.`;
     if (found.sections) {
-      const parts = Object.entries(found.sections).map(([name, size]) => `${name} ${counted(size)}`);
+      const parts = Object.entries(found.sections).map(
+        ([name, size]) => `${name.replace("_", " ")} ${counted(size)}`,
+      );
       words += ` The pack: ${parts.join(", ")}.`;
     }
     at("parts").textContent = words;
