@@ -11,7 +11,7 @@ from twinedge.training import selection
 from twinedge.training.batches import Setting
 from twinedge.training.selection import PLANS, SETTINGS, Candidate, Plan, choose
 from twinedge.training.tasks import PointTask
-from twinedge.training.teachers import SHARE, Teaching
+from twinedge.training.teachers import SHARE, Predictions, Teaching
 from twinedge.training.trainer import Checkpoint, Interrupted, Trained
 
 TRAIN, ROWS = 100, 120
@@ -317,3 +317,35 @@ def test_a_search_on_real_data_ends_with_the_finalist_of_least_error(curve):
     assert best["learning_rate"] == model.learning_rate_
     assert best["weight_decay"] == model.weight_decay_
     assert (model.steps_, model.interrupted_, model.teaching_) == (400, False, None)
+
+
+def test_a_map_must_be_clearly_better_on_folds_where_rows_are_few():
+    plain, mapped = (
+        Candidate("relu", Setting(0.01, 0.03)),
+        Candidate("relu", Setting(0.01, 0.03), 8),
+    )
+
+    def best(share, rows):
+        x = np.zeros((rows, 1), np.float32)
+        task = PointTask(x, x[:, 0], rows, 1.0, (4,))
+        off = [Predictions("", np.full(rows, error), x[:0, 0]) for error in (1.0, share)]
+        return selection.best_candidates(task, [plain, mapped], off)
+
+    assert best(0.97, 100) == [0, 1]
+    assert best(0.94, 100) == [1, 0]
+    assert best(0.99, 3000) == [1, 0]
+    assert best(1.01, 3000) == [0, 1]
+
+
+@pytest.mark.parametrize(("rows", "both"), [(2999, False), (3000, True)])
+def test_long_tables_teach_networks_with_a_map_and_without(rows, both):
+    x = np.zeros((rows, 1), np.float32)
+    task = PointTask(x, x[:, 0], rows, 1.0, (4,))
+    plain, smooth, mapped = (
+        Candidate("relu", Setting(0.01, 0.03)),
+        Candidate("silu", Setting(0.01, 0.1)),
+        Candidate("relu", Setting(0.01, 0.03), 16),
+    )
+    assert selection._other_kind(task, [plain, smooth, mapped]) == (mapped if both else None)
+    assert selection._other_kind(task, [mapped, smooth, plain]) == (smooth if both else None)
+    assert selection._other_kind(task, [plain, smooth]) is None

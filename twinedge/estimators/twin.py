@@ -39,8 +39,16 @@ from twinedge.training.parameters import (
     seed_of,
     shape_of,
 )
-from twinedge.training.selection import BINS, EXTRA, MAPPED, MOST_BINS, SETTINGS, LeftOut, Settings
-from twinedge.training.tasks import MapSize, PairTask, Task
+from twinedge.training.selection import (
+    EXTRA,
+    MAPPED,
+    MOST_BINS,
+    SETTINGS,
+    LeftOut,
+    Settings,
+    usual_map,
+)
+from twinedge.training.tasks import MapPlan, PairTask, Task
 from twinedge.training.trainer import DivergedError
 from twinedge.wording import listed
 
@@ -378,7 +386,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def _scale(self, train: Points, validation: Points) -> dict[str, Any]:
         """Fit the scaling, and return arguments of a ``Task``: scaled rows, and maps to try."""
         table = super()._scale(train, validation)
-        return {**table, "map_sizes": self._map_sizes(table["x"][: table["train"]])}
+        return {**table, "maps": self._maps(table["x"][: table["train"]])}
 
     def _kinds(self, task: Task) -> list[tuple[int, Settings]]:
         """Bins of the maps that networks may have, 0 for none, and the settings to try with them.
@@ -386,12 +394,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Whoever asks for a map and an activation that is not usually tried with it gets both.
         """
         settings = MAPPED if self.activation in ("auto", *MAPPED) else SETTINGS
-        mapped = [(bins, settings) for bins in task.map_sizes]
+        mapped = [(bins, settings) for bins in task.maps]
         return [*super()._kinds(task), *mapped] if isinstance(self.input_map, str) else mapped
 
-    def _map_sizes(self, scaled: FloatArray) -> dict[int, MapSize]:
-        """Return what the maps to try for scaled training points ``(n, f)`` cost, by their bins."""
-        bins = BINS
+    def _maps(self, scaled: FloatArray) -> dict[int, MapPlan]:
+        """Return the maps to try for scaled training points ``(n, f)``, by their bins."""
+        usual = usual_map(len(scaled))
+        bins = usual.bins
         if not isinstance(self.input_map, str):
             bins = positive_integer("input_map", self.input_map)
             if bins > MOST_BINS:
@@ -410,7 +419,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             raise InputError("input_map: no feature has more than two values, so none has a curve")
         if is_auto(self.hidden):
             hidden = narrowed(features, twins, hidden, features + EXTRA, rows)
-        return {bins: MapSize(EXTRA, hidden)}
+        return {bins: MapPlan(EXTRA, hidden, usual.pace, usual.decay)}
 
     def _learn_errors(
         self, held: Points, folds: list[LeftOut], seed: int, progress: Progress

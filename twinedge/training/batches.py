@@ -248,7 +248,7 @@ class Stack:
         self._observed: FloatArray | None = None
         self._run = _compiled(architecture, examples.kind, batch)
         self._rate = tf.constant(learning_rate, tf.float32)
-        self._decay = np.outer(weight_decays, architecture.kernel_mask()).astype(np.float32)
+        self._decay = architecture.decays(weight_decays)
         self._seed = seed
         weights = architecture.initial(seeds)
         zeros = np.zeros_like(weights)

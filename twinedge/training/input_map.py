@@ -129,11 +129,17 @@ class MappedArchitecture(Architecture):
         How many of each a point has.
     shared : bool
         Whether the networks of a stack learn one map together.
+    pace : float
+        Learning rate of the map, as a share of that of the networks.
+    decay : float
+        Weight decay of the map.
     """
 
     features: int = 0
     codes: int = 0
     shared: bool = False
+    pace: float = 1.0
+    decay: float = 0.0
 
     @property
     def network(self) -> Architecture:
@@ -158,34 +164,40 @@ class MappedArchitecture(Architecture):
         for table, seed in zip(tables, seeds, strict=True):
             rng = np.random.default_rng([seeds[0] if self.shared else seed, 5])
             extra = (self.codes, self.outputs_of_map - self.features)
-            table[:, self.features :] = rng.normal(0, self.features**-0.5, extra)
+            table[:, self.features :] = rng.normal(0, self.features**-0.5 / self.pace, extra)
         return stack
 
-    def kernel_mask(self) -> FloatArray:
-        """1 where weight decay acts: on kernels and on the map."""
-        ones = np.ones(self.size - self.network.size, np.float32)
-        return np.concatenate([self.network.kernel_mask(), ones])
+    def decays(self, weight_decays: list[float]) -> FloatArray:
+        """Weight decay of each parameter ``(c, size)``: that of a map is always the same."""
+        of_maps = np.full((len(weight_decays), self.size - self.network.size), self.decay)
+        of_networks = self.network.decays(weight_decays)
+        return np.concatenate([of_networks, of_maps], axis=1).astype(np.float32)
 
     def forward(self, stack: Any, x: Any) -> Any:
         """Return outputs ``(c, n)`` for pairs of points with their codes, as a tensor."""
-        networks, maps = tf.split(stack, [self.network.size, self.size - self.network.size], axis=1)
-        maps = tf.reshape(maps, (-1, self.codes, self.outputs_of_map))
+        networks, maps = self._split(stack)
         count, pairs = tf.shape(x)[0], tf.shape(x)[1]
-        points = tf.reshape(x, (count, 2 * pairs, self.features + self.codes))
-        plain, codes = tf.split(points, [self.features, self.codes], axis=2)
-        padding = [[0, 0], [0, 0], [0, self.outputs_of_map - self.features]]
-        z = tf.pad(plain, padding) + tf.matmul(codes, maps)
+        whole = (self.codes, self.outputs_of_map)
+        keep = np.eye(self.features, self.outputs_of_map, dtype=np.float32)
+        if self.shared:  # one product for all networks is faster
+            table = tf.concat([keep, self.pace * tf.reshape(maps[0], whole)], axis=0)
+            z = tf.matmul(tf.reshape(x, (-1, self.features + self.codes)), table)
+        else:
+            tables = self.pace * tf.reshape(maps, (-1, *whole))
+            kept = tf.broadcast_to(keep, (count, *keep.shape))
+            points = tf.reshape(x, (count, 2 * pairs, self.features + self.codes))
+            z = tf.matmul(points, tf.concat([kept, tables], axis=1))
         return self.network.forward(networks, tf.reshape(z, (count, pairs, self.inputs)))
 
     def tied(self, gradient: Any) -> Any:
-        """Give all networks of a stack the same gradient of the map, if they share it."""
+        """Give all networks of a stack the gradient of the first one's map, if they share it."""
         if not self.shared:
             return gradient
-        of_networks, of_maps = tf.split(
-            gradient, [self.network.size, self.size - self.network.size], axis=1
-        )
-        mean = tf.reduce_mean(of_maps, axis=0, keepdims=True)
-        return tf.concat([of_networks, tf.broadcast_to(mean, tf.shape(of_maps))], axis=1)
+        of_networks, of_maps = self._split(gradient)
+        return tf.concat([of_networks, tf.broadcast_to(of_maps[:1], tf.shape(of_maps))], axis=1)
+
+    def _split(self, stack: Any) -> Any:
+        return tf.split(stack, [self.network.size, self.size - self.network.size], axis=1)
 
     def limit_sums(self, stack: FloatArray, x: FloatArray) -> bool:
         """Shrink units of silu whose sums are too large for a pack; ``x`` are coded pairs."""
@@ -200,7 +212,8 @@ class MappedArchitecture(Architecture):
 
     def steps(self, flat: FloatArray) -> FloatArray:
         """Return what each code adds, ``(codes, g)``: the map of one network ``(size,)``."""
-        return flat[self.network.size :].reshape(self.codes, -1)
+        found: FloatArray = self.pace * flat[self.network.size :].reshape(self.codes, -1)
+        return found
 
     def without_map(self, flat: FloatArray, knots: Knots) -> tuple[FloatArray, InputMap]:
         """Split one trained network into the network ``(size,)`` behind the map, and the map.

@@ -152,10 +152,10 @@ class Architecture:
             for shape, kernel, bias in zip(self.layers, pieces[::2], pieces[1::2], strict=True)
         ]
 
-    def kernel_mask(self) -> FloatArray:
-        """1 where the flat vector holds a kernel, 0 for a bias: weight decay acts on kernels."""
-        flags = [1.0, 0.0] * len(self.layers)
-        return np.repeat(flags, self.sizes).astype(np.float32)
+    def decays(self, weight_decays: list[float]) -> FloatArray:
+        """Weight decay of each parameter ``(c, size)``: it acts on kernels, not on biases."""
+        kernels = np.repeat([1.0, 0.0] * len(self.layers), self.sizes)
+        return np.outer(weight_decays, kernels).astype(np.float32)
 
     def arrays(self, stack: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
         """Kernel ``(c, inputs, outputs)`` and bias ``(c, 1, outputs)`` of each layer of a stack."""

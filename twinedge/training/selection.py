@@ -47,13 +47,31 @@ SETTINGS: Settings = {
     "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
 }
 
-# Those of networks with a map in front of them; how many bins its curves have, unless somebody
-# says, and at most; and how many numbers it makes in addition to the features.
+# Those of networks with a map in front of them; how many numbers it makes in addition to the
+# features, and how many bins a curve may have.
 MAPPED: Settings = {"relu": (Setting(1e-2, 0.03),)}
-BINS, MOST_BINS, EXTRA = 8, 255, 8
+EXTRA, MOST_BINS = 8, 255
 
 # Thousands of rows cannot be memorised: larger batches, and more of them, pay off.
 _MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
+
+
+class UsualMap(NamedTuple):
+    """A map to compare with none."""
+
+    bins: int  # of a feature, at most
+    pace: float  # its learning rate, as a share of that of the networks
+    decay: float  # its weight decay
+    # How many times as large the error of the folds must be without it. Twins that share a map are
+    # more alike, so that their mean gains less; a single network of a fold does not show that.
+    margin: float
+
+
+def usual_map(rows: int) -> UsualMap:
+    """Return the map for this many training rows: few rows do not support fine or steep curves."""
+    return UsualMap(8, 0.1, 0.3, 1.05) if rows < _MANY_ROWS else UsualMap(16, 0.3, 0.03, 1.0)
+
+
 # After few steps relu is ahead even where silu ends far ahead.
 LONG_ENOUGH = 8_000  # steps needed to compare activations
 # What to expect from the error of the teachers, in standard deviations of the target.
@@ -188,7 +206,7 @@ def choose(
 
     across = across and task.has_folds
     progress.plan(_stages(task, candidates, plan, networks, teachers, across))
-    teaching, taught = None, candidates
+    teaching, taught, other = None, candidates, None
     steps = plan.final
     left_out: list[LeftOut] = []
     try:
@@ -203,8 +221,9 @@ def choose(
                 teaching = teachers.predict(task, points, own, progress.stage)
                 if plan.teachers and teaching.noise < _EXACT:
                     steps *= 2
-            finalists = [candidates[k] for k in best[: 1 if plan.folds >= LONG_ENOUGH else None]]
+            finalists = [candidates[k] for k in best[: _finalists(plan)]]
             taught = [_gentlest(candidates, one) for one in finalists]
+            other = _other_kind(task, [candidates[k] for k in best])
             candidates = finalists
         if across and (intervals or len(candidates) > 1):
             finer = task.across(ACROSS)
@@ -223,6 +242,7 @@ def choose(
         (task, "final round", candidates)
     ]
     if teachers and teaching and (teachers.named or teaching.noise >= _CLEAR):
+        taught += [] if other is None or other in taught else [other]
         rounds.append((TaughtTask(task, teaching), "taught round", taught))
     progress.plan(
         {TITLES[stage]: _seconds(task, those, networks * steps) for _, stage, those in rounds}
@@ -266,6 +286,22 @@ def _compares(task: Task, candidates: list[Candidate], teachers: Teachers | None
     return task.has_folds and (teachers is not None or len(candidates) > 1)
 
 
+def _finalists(plan: Plan) -> int:
+    """How many kinds of networks are trained to the end: short folds cannot tell the best."""
+    return 1 if plan.folds >= LONG_ENOUGH else 2
+
+
+def _other_kind(task: Task, best: list[Candidate]) -> Candidate | None:
+    """With a map if the best is without, or vice versa: to be taught as well, for long tables.
+
+    What the folds show of a map is not what it is worth to networks that learn from teachers. The
+    validation rows of long tables are many enough to choose between the two.
+    """
+    if task.train < _MANY_ROWS:
+        return None
+    return next((one for one in best if bool(one.bins) != bool(best[0].bins)), None)
+
+
 def _stages(
     task: Task,
     candidates: list[Candidate],
@@ -279,7 +315,7 @@ def _stages(
     if _compares(task, candidates, teachers):
         stages[TITLES["folds"]] = _seconds(task, candidates, FOLDS * plan.folds)
         finalists = list({(one.activation, one.bins): one for one in candidates}.values())
-        finalists = finalists[: 1 if plan.folds >= LONG_ENOUGH else None]
+        finalists = finalists[: _finalists(plan)]
     if teachers is not None:
         stages |= teachers.seconds()
     if across:
@@ -325,7 +361,10 @@ def best_candidates(
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
     found: dict[tuple[str, int], int] = {}
     weights = None if task.weights is None else task.weights[: task.train]
-    for k in np.argsort(np.average(off, axis=1, weights=weights), kind="stable"):
+    margin = usual_map(task.train).margin
+    errors = np.average(off, axis=1, weights=weights)
+    errors *= [margin if one.bins else 1.0 for one in candidates]
+    for k in np.argsort(errors, kind="stable"):
         found.setdefault((candidates[k].activation, candidates[k].bins), int(k))
     return list(found.values())
 

@@ -50,11 +50,13 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True)
-class MapSize:
-    """What a map costs, and what gives way to it."""
+class MapPlan:
+    """How a map is learnt, and what gives way to it."""
 
     extra: int  # numbers that it adds to the features
     hidden: tuple[int, ...]  # widths of the layers of a network behind it
+    pace: float = 1.0  # its learning rate, as a share of that of the networks
+    decay: float = 0.03  # its weight decay
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Task:
     weights: FloatArray | None = None  # of rows (n,), on average 1 over the training rows
     folds: int = FOLDS  # parts of the training rows that are held out in turn
     curved: Scaling | None = None  # of a target with a curve: errors are in the user's units
-    map_sizes: dict[int, MapSize] = field(default_factory=dict)  # of maps, by their bins
+    maps: dict[int, MapPlan] = field(default_factory=dict)  # to try, by their bins
     _knots: dict[int, Knots] = field(default_factory=dict, compare=False, repr=False)
 
     def batch_of(self, activation: str) -> int:
@@ -255,14 +257,16 @@ class PairTask(Task):
         features = self.x.shape[1]
         if not kind.bins:
             return Architecture(2 * features, self.hidden, kind.activation)
-        size, codes = self.map_sizes[kind.bins], codes_of(self.knots(kind.bins))
+        plan = self.maps[kind.bins]
         return MappedArchitecture(
-            2 * (features + size.extra),
-            size.hidden,
+            2 * (features + plan.extra),
+            plan.hidden,
             kind.activation,
             features=features,
-            codes=codes,
+            codes=codes_of(self.knots(kind.bins)),
             shared=kind.shares_map,
+            pace=plan.pace,
+            decay=plan.decay,
         )
 
     @property
