@@ -190,6 +190,7 @@ class Run:
             },
             "chosen": {name: getattr(model, f"{name}_") for name in (*_CHOSEN, *_NEWER)},
             "curve_choice": model.curve_choice_,
+            "map": model.map_ and _described_map(model.map_),
             "teaching": model.teaching_,
             "calibration": model.calibration_ and _stored_calibration(model.calibration_),
             "trust": model.trust_,
@@ -227,7 +228,7 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     model.input_map_, curve = (record["chosen"].get(name, "none") for name in _NEWER)
     model.curve_choice_ = record.get("curve_choice")
     model.teaching_ = record["teaching"]
-    model.map_ = _restored_map(points)
+    model.map_ = _restored_map(record.get("map"), points)
     inputs = points["X_train"].shape[1] if model.map_ is None else model.map_.outputs
     model.architecture_ = Architecture(2 * inputs, hidden, model.activation_)
     model.weights_ = np.asarray(points["weights"], np.float32)
@@ -278,25 +279,29 @@ def check_writable(folder: Path, *, overwrite: bool = False) -> None:
     check_folder(folder, RUN, overwrite=overwrite)
 
 
+def _described_map(learnt: InputMap) -> dict[str, Any]:
+    """Return what a record says of a map: its outputs, and how many knots each feature has."""
+    return {"outputs": learnt.outputs, "knots": [len(knots) for knots in learnt.knots]}
+
+
 def _stored_map(learnt: InputMap | None) -> dict[str, FloatArray]:
-    """Return the arrays of a map: how many knots each feature has, all knots, and the table."""
     if learnt is None:
         return {}
-    return {
-        "map_counts": np.array([len(knots) for knots in learnt.knots]),
-        "map_knots": np.concatenate(learnt.knots),
-        "map_table": learnt.table,
-    }
+    return {"map_knots": np.concatenate(learnt.knots), "map_table": learnt.table}
 
 
-def _restored_map(points: dict[str, FloatArray]) -> InputMap | None:
-    if "map_table" not in points:
+def _restored_map(
+    described: dict[str, Any] | None, points: dict[str, FloatArray]
+) -> InputMap | None:
+    if described is None:
         return None
-    knots = np.split(points["map_knots"], np.cumsum(points["map_counts"])[:-1])
-    table = points["map_table"]
-    fits = len(knots) == points["X_train"].shape[1] <= table.shape[1]
-    if not fits or sum(map(len, knots)) != len(table):
+    counts, table = described["knots"], points["map_table"]
+    if len(counts) != points["X_train"].shape[1] or table.shape != (
+        sum(counts),
+        described["outputs"],
+    ):
         raise ValueError("a map that does not fit the features")
+    knots = np.split(points["map_knots"], np.cumsum(counts)[:-1])
     return InputMap(tuple(knots), table)
 
 

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from twinedge import TwinRegressor
 from twinedge.errors import InputError
+from twinedge.run_folder import Run, load_run
 from twinedge.training.batches import Examples, Setting, Stack
 from twinedge.training.input_map import (
     InputMap,
@@ -252,6 +254,31 @@ def test_one_anchor_makes_an_ordinary_network_of_a_twin_with_a_map(fitted, table
 
 def test_a_chosen_map_is_fixed_in_the_resolved_model(fitted):
     assert fitted.resolved().input_map == 16
+
+
+def saved(model, folder):
+    nothing = model.anchor_X_[:0], model.anchor_y_[:0]
+    Run(model, ("x0", "x1", "x2"), "y", model.validation_, nothing).save(folder)
+    return folder
+
+
+def test_a_map_comes_back_from_a_run(fitted, table, tmp_path):
+    model = load_run(saved(fitted, tmp_path / "run")).model
+    np.testing.assert_array_equal(model.predict(table[0]), fitted.predict(table[0]))
+    assert model.input_map_ == 16
+    assert model.resolved().input_map == 16
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"outputs": 12}, {"knots": [17, 0]}, {"knots": [16, 0, 17]}, {"knots": None}]
+)
+def test_a_run_whose_map_does_not_fit_is_refused(fitted, tmp_path, wrong):
+    record = saved(fitted, tmp_path / "run") / "run.json"
+    stored = json.loads(record.read_text())
+    stored["map"] |= wrong
+    record.write_text(json.dumps(stored))
+    with pytest.raises(InputError, match="is not a run"):
+        load_run(record.parent)
 
 
 def test_auto_compares_a_map_with_none_on_folds(table):

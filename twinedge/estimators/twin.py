@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from twinedge.anchors.rows import assign
 from twinedge.budget import Model, twin_bytes
 from twinedge.budget.limits import narrowed
-from twinedge.defaults import ANCHORS, NEIGHBORS
+from twinedge.defaults import ANCHORS, MAP_EXTRA, NEIGHBORS
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError, wrong_value
 from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
@@ -40,7 +40,6 @@ from twinedge.training.parameters import (
     shape_of,
 )
 from twinedge.training.selection import (
-    EXTRA,
     MAPPED,
     MOST_BINS,
     SETTINGS,
@@ -418,8 +417,8 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 return {}
             raise InputError("input_map: no feature has more than two values, so none has a curve")
         if is_auto(self.hidden):
-            hidden = narrowed(features, twins, hidden, features + EXTRA, rows)
-        return {bins: MapPlan(EXTRA, hidden, usual.pace, usual.decay)}
+            hidden = narrowed(features, twins, hidden, features + MAP_EXTRA, rows)
+        return {bins: MapPlan(MAP_EXTRA, hidden, usual.pace, usual.decay)}
 
     def _learn_errors(
         self, held: Points, folds: list[LeftOut], seed: int, progress: Progress

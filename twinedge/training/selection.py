@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from twinedge.defaults import MANY_ROWS, MAP_BINS, MAP_BINS_OF_MANY_ROWS
 from twinedge.progress import Progress
 from twinedge.scoring.scores import rmse
 from twinedge.training.batches import Setting, expected_seconds
@@ -47,13 +48,12 @@ SETTINGS: Settings = {
     "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
 }
 
-# Those of networks with a map in front of them; how many numbers it makes in addition to the
-# features, and how many bins a curve may have.
+# Those of networks with a map in front of them.
 MAPPED: Settings = {"relu": (Setting(1e-2, 0.03),)}
-EXTRA, MOST_BINS = 8, 255
+MOST_BINS = 255  # of a feature in a map
 
 # Thousands of rows cannot be memorised: larger batches, and more of them, pay off.
-_MANY_ROWS, _MANY_BATCH, _MANY_LONGER = 3000, 4 * BATCH, 4 / 3
+_MANY_BATCH, _MANY_LONGER = 4 * BATCH, 4 / 3
 
 
 class UsualMap(NamedTuple):
@@ -69,7 +69,9 @@ class UsualMap(NamedTuple):
 
 def usual_map(rows: int) -> UsualMap:
     """Return the map for this many training rows: few rows do not support fine or steep curves."""
-    return UsualMap(8, 0.1, 0.3, 1.05) if rows < _MANY_ROWS else UsualMap(16, 0.3, 0.03, 1.0)
+    if rows < MANY_ROWS:
+        return UsualMap(MAP_BINS, 0.1, 0.3, 1.05)
+    return UsualMap(MAP_BINS_OF_MANY_ROWS, 0.3, 0.03, 1.0)
 
 
 # After few steps relu is ahead even where silu ends far ahead.
@@ -120,7 +122,7 @@ class Plan:
 
     def given(self, rows: int) -> "Plan":
         """Return the plan for this many training rows."""
-        if rows < _MANY_ROWS:
+        if rows < MANY_ROWS:
             return self
         return replace(self, final=round(self.final * _MANY_LONGER), batch=_MANY_BATCH)
 
@@ -297,7 +299,7 @@ def _other_kind(task: Task, best: list[Candidate]) -> Candidate | None:
     What the folds show of a map is not what it is worth to networks that learn from teachers. The
     validation rows of long tables are many enough to choose between the two.
     """
-    if task.train < _MANY_ROWS:
+    if task.train < MANY_ROWS:
         return None
     return next((one for one in best if bool(one.bins) != bool(best[0].bins)), None)
 
