@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError, MissingPackageError
-from twinedge.pack import PackError, read_pack, write_pack
+from twinedge.pack import PackError, Reason, read_header, read_pack, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import native, reference
 from twinedge.runtime.native import Native
@@ -187,6 +187,35 @@ def test_maps_and_target_curves_of_random_packs(packs, kinds):
             assert_same(evaluate(opened, pack, x), expected)
             if scaled:
                 assert_same_bounds(opened, pack, x, expected)
+
+
+def test_damaged_curves_are_refused_as_by_the_reader(packs):
+    mutate = runpy.run_path(str(TESTS / "pack" / "test_damage.py"))["mutate"]
+    rng, seen = np.random.default_rng(24), set()
+    shape = {"features": 2, "hidden": (3,), "counts": [2, 1], "mapped": True, "curved": True}
+    for number in range(1500):
+        if number % 50 == 0:
+            data = write_pack(packs["random_pack"](rng, **shape), metadata=False)
+            sections = read_header(data).sections[1:3]
+        damaged = mutate(rng, data) if number % 3 == 0 else bytearray(data)
+        one = sections[number % 2]
+        damaged[min(one.offset + rng.integers(min(one.length, 40)), len(damaged) - 1)] = rng.choice(
+            [0, 1, 24, 25, 127, 128, 255]
+        )
+        damaged = packs["repair"](damaged)
+        try:
+            pack, reason = read_pack(damaged), None
+        except PackError as error:
+            pack, reason = None, error.reason
+        seen.add(reason)
+        if pack is None:
+            with pytest.raises(PackError) as caught:
+                Native(damaged, pack)
+            assert caught.value.reason is reason
+        elif number % 5 == 0:
+            x = queries(pack, 12, number)
+            assert_same(evaluate(Native(damaged, pack), pack, x), reference.evaluate(pack, x))
+    assert seen >= {None, Reason.SECTION, Reason.PADDING, Reason.VALUE}
 
 
 def test_the_fastest_kernel_is_taken(small):

@@ -6,6 +6,7 @@ then says how far to move the others, and how certain that is. A point that is f
 others and the pack allow has no weight.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -177,11 +178,22 @@ def adapted_pack(pack: Pack, errors: Array, scores: Array) -> Pack:
         constant=max(1, constant),
         typical=typical_scale,
     )
-    if pack.target_curve is not None:  # the same shift of all estimates, before the curve
-        curve = replace(pack.target_curve, first=pack.target_curve.first - int(shift[0]))
-        return replace(pack, target_curve=curve, intervals=intervals)
+    if pack.target_curve is not None:
+        return replace(_shifted_on_curve(pack, int(shift[0])), intervals=intervals)
     offset = np.float32(float(pack.y_offset) + int(shift[0]) * float(pack.y_gain))
     return replace(pack, y_offset=offset, intervals=intervals)
+
+
+def _shifted_on_curve(pack: Pack, shift: int) -> Pack:
+    """Return a pack whose target curve takes estimates that are larger by ``shift``."""
+    assert pack.target_curve is not None
+    curve = replace(pack.target_curve, first=pack.target_curve.first - shift)
+    metadata = pack.metadata
+    with suppress(KeyError, TypeError):  # metadata may be anything
+        about = metadata["target_curve"]
+        offset = about["offset"] + shift * about["unit"]
+        metadata = {**metadata, "target_curve": {**about, "offset": offset}}
+    return replace(pack, target_curve=curve, metadata=metadata)
 
 
 def over(a: Array | int, b: Array | int) -> Array:
