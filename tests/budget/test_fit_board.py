@@ -124,6 +124,86 @@ def test_a_search_is_the_same_with_the_same_seed(points, firmware, monkeypatch):
     ]
 
 
+# -- input maps and target curves ------------------------------------------------------------------
+
+
+@pytest.fixture
+def mapped_firmware(core, parts):
+    from twinedge.budget.measurements import read_runtime
+
+    return {"avr5": read_runtime({**core, "parts": parts})}
+
+
+def test_models_with_a_map_take_its_room(firmware, mapped_firmware, complaint):
+    plain = fitting(8, 32, UNO, mapped_firmware)
+    assert plain == fitting(8, 32, UNO, firmware)
+    curved = fitting(8, 32, UNO, mapped_firmware, bins=8, curved=True)
+    assert max(curved) <= max(plain)
+    for model, verdict in (one for models in curved.values() for one in models):
+        assert (model.map_outputs, model.map_rows, model.map_curves) == (16, 72, 8)
+        assert verdict == board_verdict(
+            model, replace(UNO, reserved_flash=UNO.reserved_flash + 36), mapped_firmware
+        )
+        assert model.target_bins >= 320
+    message = complaint(fitting, 8, 32, UNO, firmware, bins=8, curved=True)
+    assert "uno: the size of the runtime with an input map and a target curve on avr5" in message
+    assert "'twinedge firmware measure'" in message
+
+
+def test_maps_are_tried_on_request_where_they_can_be(points, firmware, mapped_firmware):
+    X, said = points[0][0], []
+    for input_map, kinds in (("none", [0]), (5, [5]), ("auto", [0, 8])):
+        assert fit_board.map_kinds(input_map, X, UNO, mapped_firmware, said.append) == kinds
+    assert fit_board.map_kinds("auto", X > 0, UNO, mapped_firmware, said.append) == [0]
+    assert said == []
+    assert fit_board.map_kinds("auto", X, UNO, firmware, said.append) == [0]
+    assert said == ["Without input maps: the runtime was not run with one on avr5"]
+
+
+def test_a_search_with_maps_scores_real_packs(points, mapped_firmware, monkeypatch):
+    monkeypatch.setattr(fit_board, "WIDTHS", (8,))
+    monkeypatch.setattr(fit_board, "TWINS", (2,))
+    (X, y), (held_X, held_y) = points
+    points = (X, np.exp(y / y.std())), (held_X, np.exp(held_y / y.std()))
+    models, said = [], []
+
+    def kept(model, *others):
+        models.append(model)
+        return score(model, *others)
+
+    score = fit_board._score
+    monkeypatch.setattr(fit_board, "_score", kept)
+    options = {"anchors": 8, "input_map": "auto", "target_curve": "log", "say": said.append}
+    found = search(*points, UNO, mapped_firmware, **options, **TINY)
+    assert [one for one in said if "Training" in one] == [
+        "Training width 8, twins 2",
+        "Training width 8 with a map, twins 2",
+    ]
+    assert {one.input_map for one in found.attempts} == {"none", 8}
+    for one in found.attempts:
+        model = models[one.bins > 0]
+        rows = select(*points[0], one.model.anchors, "xy", twins=2, seed=0)
+        pack = quantise(model, rows.reshape(-1, 2).T, weights=one.model.weights)
+        assert (pack.map is not None) == (one.bins > 0)
+        error = evaluate(pack, points[1][0]).mean - points[1][1]
+        assert one.rmse_val == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.01)
+
+
+def test_a_map_that_leaves_no_room_is_left_out(points, mapped_firmware, monkeypatch, complaint):
+    monkeypatch.setattr(fit_board, "WIDTHS", (8,))
+    monkeypatch.setattr(fit_board, "TWINS", (1,))
+    least = min(
+        verdict.flash_bytes
+        for models in fitting(3, 8, UNO, mapped_firmware).values()
+        for _, verdict in models
+    )
+    tight = replace(UNO, flash=least + UNO.reserved_flash + 40)
+    found = search(*points, tight, mapped_firmware, anchors=8, input_map="auto", **TINY)
+    assert {one.bins for one in found.attempts} == {0}
+    message = complaint(search, *points, tight, mapped_firmware, anchors=8, input_map=8, **TINY)
+    assert "uno: no model of 3 features fits" in message
+
+
 def attempt(rmse, flash, anchors=8, weights="int8"):
     return Attempt(Model.of(3, (8, 8), anchors, weights=weights), flash, 100, rmse)
 

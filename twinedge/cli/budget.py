@@ -15,7 +15,7 @@ from twinedge.cli.output import (
     print_table,
     print_text,
 )
-from twinedge.cli.values import Several, Whole, exported
+from twinedge.cli.values import Several, Whole, WordOr, exported
 from twinedge.defaults import ANCHORS, OUTPUT, WEIGHTS
 from twinedge.errors import InputError
 from twinedge.progress import progress_bar
@@ -337,6 +337,14 @@ def list_boards(as_json: bool) -> None:
 @options.value(
     "--tries", "N", Whole(1), default=6, text="Widths to try, from the widest that fits."
 )
+@options.value(
+    "--input-map",
+    "none|auto|BINS",
+    WordOr(Whole(1, 255), "none", "auto"),
+    default="none",
+    text="Learn curves of so many straight pieces in front of the twins; auto tries both.",
+)
+@options.target_curve
 @options.effort("normal", "How long to train the winner.")
 @options.steps("Steps of each training; auto goes by effort.")
 @options.folder_option("--output", "-o", default=Path(OUTPUT), text="Folder of the pack.")
@@ -357,6 +365,8 @@ def fit(
     split: int,
     anchors: int,
     tries: int,
+    input_map: int | str,
+    target_curve: str,
     effort: str,
     steps: Any,
     output: Path,
@@ -384,7 +394,13 @@ def fit(
     from twinedge.cli.reading import read_source
     from twinedge.fitting import TrainSettings, fit_source
     from twinedge.scoring.weights import of_rows
-    from twinedge_export.fit_board import check_measured, fitting, search, write_winner
+    from twinedge_export.fit_board import (
+        check_measured,
+        fitting,
+        map_kinds,
+        search,
+        write_winner,
+    )
     from twinedge_export.settings import ExportSettings
 
     place, measured = board_named(board), read_firmware(firmware)
@@ -393,7 +409,9 @@ def fit(
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
     # Fail now, not after training.
-    fitting(train[0].shape[1], most, place, measured, intervals=intervals)
+    bins = map_kinds(input_map, train[0], place, measured)[0]
+    curved = target_curve != "none"
+    fitting(train[0].shape[1], most, place, measured, intervals=intervals, bins=bins, curved=curved)
     run = run or Path("runs") / board
     check_folder(output, EXPORT, overwrite=overwrite)
     check_folder(run, RUN, overwrite=overwrite)
@@ -408,6 +426,8 @@ def fit(
                 anchors=anchors,
                 tries=tries,
                 intervals=intervals,
+                input_map=input_map,
+                target_curve=target_curve,
                 seed=seed,
                 encoding=source.encoding,
                 groups=of_rows(source.groups, source.rows.train),
@@ -422,6 +442,8 @@ def fit(
             settings = TrainSettings(
                 twins=best.twins,
                 hidden=best.hidden,
+                input_map=found.best.input_map,
+                target_curve=target_curve,
                 effort=effort,
                 steps=steps,
                 intervals=intervals,
@@ -458,6 +480,8 @@ def fit(
         "weights": best.weights,
         "activation": trained.model.activation_,
         "intervals": packed.intervals,
+        "input_map": found.best.input_map,
+        "target_curve": trained.model.target_curve_,
         "rmse_val": file.score.rmse,
         "rmse_test": file.score.rmse_test,
         "tolerance": tolerance,
@@ -493,6 +517,7 @@ def _record(one: "Attempt") -> dict[str, Any]:
         "anchors": one.model.anchors,
         "weights": one.model.weights,
         "activation": one.model.activation,
+        "input_map": one.input_map,
         "flash_bytes": one.flash_bytes,
         "ram_bytes": one.ram_bytes,
         "rmse_val": one.rmse_val,
@@ -501,7 +526,7 @@ def _record(one: "Attempt") -> dict[str, Any]:
 
 def _shape(one: "Attempt") -> str:
     model = one.model
-    shape = f"twins {model.twins}, {_text(list(model.hidden))}"
+    shape = f"twins {model.twins}, {_text(list(model.hidden))}{', with a map' * (one.bins > 0)}"
     return f"{shape}, anchors {model.anchors}, {model.weights}"
 
 
@@ -512,7 +537,7 @@ def _print_frontier(found: "Search") -> None:
         "may be up to 1 % worse than the best, for more anchors or smaller weights.",
         "",
     )
-    columns = ("twins", "hidden", "anchors", "weights", "activation", "flash", "RAM", "RMSE")
+    columns = ("twins", "hidden", "anchors", "weights", "activation", "map", "flash", "RAM", "RMSE")
     print_table(
         ("", *columns),
         [
