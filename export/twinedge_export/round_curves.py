@@ -95,6 +95,8 @@ _EXTENDED = 0.5  # of the range of the training targets on the curve, at either 
 _FARTHEST, _FINEST = 2.0**12, 2.0**-14
 _BETWEEN = 16  # points of each bin at which the error is measured
 _POINTS = 1000  # whose intervals are looked at
+# What a device's floats can hold.
+_LARGEST, _TINIEST = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 
 
 def round_target_curve(model: TwinRegressor, unit: float) -> tuple[TargetCurve, np.float32]:
@@ -129,13 +131,15 @@ def round_target_curve(model: TwinRegressor, unit: float) -> tuple[TargetCurve, 
         fitted = _fitted(scaling, unit, start + np.arange(-1.0, bins + 2) * 2.0**shift)
         if curve_error(fitted, start, shift, scaling, unit) > _ERROR:
             continue
-        gain = np.float32(np.abs(fitted).max() / (TARGET - 2 * MAX_CURVE_BINS))
-        if not 0 < gain < np.inf:
+        most = float(np.abs(fitted).max())
+        gain = most / (TARGET - 2 * MAX_CURVE_BINS)
+        if most > _LARGEST or gain < _TINIEST:
             break
-        values = _increasing(fitted / float(gain))
-        if np.abs(values * float(gain) - fitted).max() > _ERROR * _deviation(y):
+        gain = float(np.float32(gain))
+        values = _increasing(fitted / gain)
+        if np.abs(values * gain - fitted).max() > _ERROR * _deviation(y):
             break
-        return TargetCurve(start, shift, values), gain
+        return TargetCurve(start, shift, values), np.float32(gain)
     raise InputError(
         "the target varies too little for its size, or over too many powers of ten, for a table "
         "of its curve: train it without one"
@@ -154,12 +158,13 @@ def _range(model: TwinRegressor) -> tuple[float, float]:
     low, high = float(c.min()) - room, float(c.max()) + room
     if model.calibration_ is not None:
         coverage = max(model.calibration_.quantiles)
-        ends = model.predict_interval(model.validation_[0][:_POINTS], coverage).ravel()
-        ends = scaling.curved(ends[scaling.curve.takes(ends)])
-        low, high = min([low, *ends]), max([high, *ends])
+        widest = model.predict_interval(model.validation_[0][:_POINTS], coverage).ravel()
+        widest = scaling.curved(widest[scaling.curve.takes(widest)])
+        low, high = min([low, *widest]), max([high, *widest])
     limit = scaling.uncurved(np.array([-np.inf]))  # which no target is below
     finest = 0.0 if scaling.curve.kind == "sqrt" else _FINEST
-    least, most = scaling.curved(limit + _deviation(y) * np.array([finest, _FARTHEST]))
+    ends = limit + _deviation(y) * np.array([finest, _FARTHEST])
+    least, most = scaling.curved(np.minimum(ends, _LARGEST / 2))
     return max(low, float(least)), max(float(c.max()), min(high, float(most)))
 
 

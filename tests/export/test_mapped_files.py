@@ -4,13 +4,18 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import twinedge
+from twinedge import TwinRegressor
 from twinedge.pack import read_pack, write_pack
+from twinedge.runtime.interpreters import OnnxFile
 from twinedge.runtime.loading import load
-from twinedge.runtime.reference import evaluate
+from twinedge.runtime.reference import evaluate, map_points
+from twinedge.runtime.reference import quantise as quantise_points
 from twinedge_export import onnx_file, tflite_file
-from twinedge_export.quantise import quantise
+from twinedge_export.quantise import fine_tune, quantise
 
 ROWS = [np.arange(5), np.array([50, 3, 20])]
 MAKE = {"onnx": onnx_file.onnx_model, "tflite": tflite_file.tflite_model}
@@ -40,7 +45,13 @@ def steep(curve):
     return X, 20 * np.exp(1.5 * np.sin(2 * X[:, 0]) + X[:, 1] / 10)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+USUAL = "map and log"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(one, marks=() if one == USUAL else pytest.mark.slow) for one in KINDS],
+)
 def model(request, untrained, steep):
     X, y = steep
     model = untrained(X[:80], y[:80], (12, 8), "silu", twins=2, **KINDS[request.param])
@@ -93,3 +104,110 @@ def test_every_file_predicts_like_its_model(model, steep, tmp_path, form, level)
         # A bare twin gets its points from the pack, whose map is rounded.
         allowed = max(ALLOWED[form, level], 0.002 if shape == "twin" else 0)
         assert off(found, model, X) < allowed
+
+
+def test_a_bare_twin_takes_points_as_the_pack_has_its_anchors(untrained, steep, tmp_path):
+    X, y = steep
+    model = untrained(X[:80], y[:80], (6,), bins=4)
+    pack = quantise(model, [np.arange(5)], weights="int16")
+    path = tmp_path / "model_twin.onnx"
+    path.write_bytes(MAKE["onnx"](model, [np.arange(5)], shape="twin", level="float32"))
+    inputs = map_points(pack, quantise_points(pack, X[80:85])).astype(np.float32)
+    pairs = {"first": inputs, "second": pack.anchors.astype(np.float32)}
+    found = OnnxFile(path).run(pairs)["difference"][:, 0]
+    expected = model.differences(X[80:85], X[:5])
+    np.testing.assert_allclose(found, expected, atol=0.02 * expected.std())
+    assert inputs.shape == (5, 5)  # three features and two more
+
+
+def test_a_pack_whose_metadata_lack_the_curve_is_no_help_to_a_bare_twin(
+    untrained, steep, tmp_path, complaint
+):
+    X, y = steep
+    model = untrained(X[:80], y[:80], (6,), curve="log")
+    pack = quantise(model, [np.arange(5)])
+    (tmp_path / "model_twin.onnx").write_bytes(MAKE["onnx"](model, [np.arange(5)], shape="twin"))
+    for about in ({}, {"target_curve": 7}, {"target_curve": {"kind": "cube", "offset": "x"}}):
+        path = tmp_path / "model.twin"
+        path.write_bytes(write_pack(replace(pack, metadata=about)))
+        assert "do not say what its target curve is" in complaint(
+            load, tmp_path / "model_twin.onnx"
+        )
+        assert load(path).predict(X[:1]) > 0  # which needs no metadata
+
+
+def test_fine_tuning_keeps_the_map(untrained, steep, monkeypatch):
+    monkeypatch.setattr("twinedge_export.quantise._STEPS", 300)
+    X, y = steep
+    model = untrained(X[:80], y[:80], (8,), "silu", bins=4, curve="log")
+    model.learning_rate_, model.weight_decay_ = 0.1, 0.0
+    tuned = fine_tune(model, X[80:100], y[80:100])
+    assert tuned.map_ is model.map_
+    assert tuned.scaling_ is model.scaling_
+    rows, errors = [np.arange(40)], []
+    for one in (tuned, model):
+        found = evaluate(quantise(one, rows), X[80:100]).mean
+        errors.append(np.sqrt(np.mean(np.square(found - y[80:100]))))
+    assert errors[0] < 0.8 * errors[1]
+
+
+NAMES = ["carat", "cut", "depth", "grade"]
+# Known, unknown and missing cells.
+CELLS = [
+    [0.5, "Idéal", 61.0, 1],
+    [1.25, "Good, really", 60.5, 3],
+    [0.75, "no such cut", 61.0, 1],
+    [None, "Fair", 60.0, 2],
+    [1.5, None, 61.5, 3],
+    [1.5, "Odd", None, None],
+]
+
+
+@pytest.fixture(scope="module")
+def stones_model(stones):
+    """A table of numbers, names and missing cells, with a map and a target curve."""
+    table = pd.read_csv(stones, keep_default_na=True)
+    table["grade"] = table["grade"].astype("category")
+    model = TwinRegressor(hidden=(8,), activation="relu", learning_rate=0.01, weight_decay=0.03)
+    model.set_params(steps=300, impute="median", input_map=4, target_curve="log", random_state=0)
+    return model.fit(table[NAMES], table["price"])
+
+
+def test_names_and_missing_cells_go_through_maps(stones_model, tmp_path):
+    model = stones_model
+    formats = ("twin", "onnx")
+    done = twinedge.export(model, tmp_path / "out", anchors=12, formats=formats, tolerance=0.1)
+    queries = pd.DataFrame(CELLS, columns=NAMES)
+    expected = model.predict(queries, anchors=done.rows)
+    devices = {file.kind: load(file.path) for file in done.files}
+    assert devices.keys() >= {"twin", "onnx", "onnx_twin", "onnx_float"}
+    pack = devices["twin"].pack
+    assert (pack.map.outputs > pack.features, pack.target_curve.bins > 1) == (True, True)
+    # Levels have two values and no curve; both columns of numbers have one.
+    assert np.count_nonzero(pack.map.bins) == 2
+    for kind, device in devices.items():
+        found = device.predict_all(queries)
+        np.testing.assert_allclose(found.mean, expected, rtol=0.02, err_msg=kind)
+        assert (found.low < found.mean).all()
+        assert (found.mean < found.high).all()
+        missing = device.encoding.by_column(found.missing)
+        assert missing.sum(axis=1).tolist() == [0, 0, 0, 1, 1, 2]
+        outside = device.encoding.by_column(found.outside)
+        assert outside[:, 1].tolist() == [False, False, True, False, False, False]
+    native = load(tmp_path / "out" / "model.twin", "native").predict_all(queries)
+    plain = load(tmp_path / "out" / "model.twin", "numpy").predict_all(queries)
+    for one, other in zip(native, plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_intervals_of_a_curve_are_those_of_the_model(stones_model, stones, tmp_path):
+    model = stones_model
+    done = twinedge.export(model, tmp_path / "out", anchors=12, formats=("twin",), tolerance=0.1)
+    device = load(done.files[0].path)
+    table = pd.read_csv(stones)
+    low, high = device.predict_interval(table[NAMES], 0.9).T
+    assert np.mean((low <= table["price"]) & (table["price"] <= high)) > 0.8
+    mean, scale = device.predict(table[NAMES], return_std=True)
+    # Further up than down, as errors grow with the price.
+    assert (high - mean > mean - low).all()
+    assert (scale < high - low).all()
