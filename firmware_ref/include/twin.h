@@ -128,9 +128,9 @@ typedef struct twin_model {
     twin_flash counts;
     twin_flash anchors;
     twin_flash targets;
-    uint32_t twin_size;    /* bytes of one twin in the pack */
-    uint16_t anchor_size;  /* bytes of the features of one anchor in the pack */
-    uint16_t features;     /* numbers in a query */
+    uint32_t twin_size;   /* bytes of one twin in the pack */
+    uint16_t anchor_size; /* bytes of the features of one anchor in the pack */
+    uint16_t features;    /* numbers in a query */
     uint16_t hidden[3];    /* widths of the hidden layers */
     uint16_t twin_count;   /* networks */
     uint16_t anchor_count; /* anchors of all twins */
@@ -140,14 +140,18 @@ typedef struct twin_model {
     uint8_t silu;          /* 1 silu, 0 relu */
     uint8_t wide;          /* 1 for 16-bit kernels, 0 for 8-bit ones */
     uint8_t flags;         /* bit 0: the twins were trained on neighbors only; bit 1: intervals */
+#if TWIN_MAP
+    uint16_t inputs; /* numbers that the twins take: with a map, what it makes of a query */
+#endif
 #if TWIN_INTERVALS
     twin_flash intervals; /* sections of the pack; 0 if it has none */
     twin_flash domain;
     uint32_t quantile; /* half an interval per unit of the scale, in 1/65536 */
 #endif
 #if TWIN_MAP
-    twin_flash map;  /* section of the pack; 0 if it has none */
-    uint16_t inputs; /* numbers that the map makes of a query; without one, the features */
+    twin_flash map; /* sections of the pack; 0 if it has no map */
+    twin_flash knots;
+    twin_flash table;
 #endif
 #if TWIN_TARGET_CURVE
     twin_flash target_curve; /* section of the pack; 0 if it has none */

@@ -110,23 +110,26 @@ float twin_target(const twin_model *model, int32_t estimate) {
     return twini_alone(product + twini_f32(scaling));
 }
 
-TWIN_SHARED float twini_in_units(const twin_model *model, int32_t mean, uint32_t distance,
-                                 uint16_t parts) {
-    float all;
+TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
+    float all = twini_alone(twini_alone((float)distance) *
+                            twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+    return twini_alone(all / twini_alone((float)parts));
+}
+
 #if TWIN_TARGET_CURVE
-    if (model->target_curve) { /* half of what the curve makes of both sides of the mean */
+TWIN_SHARED float twini_deviation(const twin_model *model, int32_t mean, uint32_t distance,
+                                  uint16_t parts) {
+    if (model->target_curve) { /* half of what lies between both sides of the mean */
         distance /= parts;
         parts = 2;
         distance = (uint32_t)twin_target_raw(model, twini_above(mean, distance)) -
                    (uint32_t)twin_target_raw(model, twini_below(mean, distance));
     }
-#else
-    (void)mean;
-#endif
-    all = twini_alone(twini_alone((float)distance) *
-                      twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
-    return twini_alone(all / twini_alone((float)parts));
+    return twini_in_units(model, distance, parts);
 }
+#else
+#define twini_deviation(model, mean, distance, parts) twini_in_units(model, distance, parts)
+#endif
 
 #if TWIN_INTERVALS && (TWIN_STORE || TWIN_TARGET_CURVE)
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
@@ -148,14 +151,14 @@ TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_pre
     out->spread = out->mean;
     if (run->count) {
         out->mean = twin_target(model, raw->mean);
-        out->spread = twini_in_units(model, raw->mean, raw->root, raw->count);
+        out->spread = twini_deviation(model, raw->mean, raw->root, raw->count);
     }
 #if TWIN_INTERVALS
     out->scale = twini_nan();
     out->low = out->scale;
     out->high = out->scale;
     if (raw->intervals) {
-        out->scale = twini_in_units(model, raw->mean, raw->scale, 16);
+        out->scale = twini_deviation(model, raw->mean, raw->scale, 16);
         out->low = twin_target(model, raw->low);
         out->high = twin_target(model, raw->high);
     }

@@ -83,33 +83,34 @@ static unsigned twini_scaling_faults(const twin_model *model) {
 
 #if TWIN_MAP
 static unsigned twini_map_faults(const twin_model *model) {
-    twin_flash at = model->map + TWIN_MAP_BINS, shift = at + model->features, knot;
-    uint32_t rows;
-    unsigned i, faults;
-    if (!model->map)
+    twin_flash at = model->map, knot = model->knots, end;
+    unsigned i, faults = 0;
+    if (!at)
         return 0;
-    knot = twini_knots(model);
-    rows = twini_u16(model->map + TWIN_MAP_ROWS);
-    faults = twini_padding_faults(knot + 2 * rows, twini_table(knot, rows));
-    for (i = 0; i < model->inputs; i++)
-        if (twini_u8(shift++) - 1u >= MOST_MAP_SHIFT)
-            faults |= VALUE;
-    faults |= twini_padding_faults(shift, knot);
-    for (i = 0; i < model->features; i++) {
+    end = knot + 2 * (twini_size)twini_u16(at - 2);
+    for (i = model->features; i; i--) {
         unsigned left = twini_u8(at++);
         int32_t before = INT16_MIN;
         for (left += left > 0; left; left--) {
             int32_t next;
-            if (!rows--) /* what follows is no knot, if it is there at all */
-                return faults | VALUE;
+            if (knot == end) /* what follows is no knot */
+                break;
             next = twini_i16(knot);
-            if (next <= before)
-                faults |= VALUE;
-            before = next;
             knot += 2;
+            if (next <= before)
+                faults = VALUE;
+            before = next;
         }
+        if (left)
+            faults = VALUE;
     }
-    return rows ? faults | VALUE : faults;
+    if (knot != end)
+        faults = VALUE;
+    for (i = model->inputs; i; i--)
+        if (twini_u8(at++) - 1u >= MOST_MAP_SHIFT)
+            faults = VALUE;
+    return faults | twini_padding_faults(at, model->knots) |
+           twini_padding_faults(end, model->table);
 }
 #endif
 

@@ -13,14 +13,13 @@ enum { WHOLE_BITS = 14 };
 
 TWIN_INTERNAL void twini_map(twin_run *run) {
     const twin_model *model = run->model;
-    twin_flash head = model->map + TWIN_MAP_BINS, knot = twini_knots(model);
-    twin_flash row = twini_table(knot, twini_u16(model->map + TWIN_MAP_ROWS));
-    twini_place *places = (twini_place *)run->partial, *end = places, *place;
+    twin_flash head = model->map, knot = model->knots, row = model->table;
+    twini_place *end = (twini_place *)run->partial, *place;
     unsigned i, inputs = model->inputs;
     /* First the place of each feature, as what the twins take replaces the query. */
     for (i = 0; i < model->features; i++) {
         unsigned left = twini_u8(head++);
-        int32_t at = run->query[i], low, high = 0;
+        int32_t at = run->query[i], low, high;
         if (!left)
             continue;
         high = twini_i16(knot);
@@ -35,7 +34,7 @@ TWIN_INTERNAL void twini_map(twin_run *run) {
         if (at > high)
             at = high;
         end->row = row;
-        end->part = (uint16_t)(((uint32_t)(at - low) << WHOLE_BITS) / (uint32_t)(high - low));
+        end->part = (unsigned)(((uint32_t)(at - low) << WHOLE_BITS) / (uint32_t)(high - low));
         end++;
         left++;
         knot += 2 * left;
@@ -43,9 +42,10 @@ TWIN_INTERNAL void twini_map(twin_run *run) {
     }
     for (i = 0; i < inputs; i++) {
         int32_t sum = 0;
-        for (place = places; place != end; place++) {
+        for (place = (twini_place *)run->partial; place != end; place++) {
             int32_t before = twini_i8(place->row + i - inputs);
-            sum += before * (1 << WHOLE_BITS) + (twini_i8(place->row + i) - before) * place->part;
+            sum += before * ((int32_t)1 << WHOLE_BITS) +
+                   (twini_i8(place->row + i) - before) * (int32_t)place->part;
         }
         run->query[i] = (int16_t)twini_sat(run->query[i] + twini_rsh(sum, twini_u8(head++)));
     }

@@ -57,20 +57,8 @@ static inline unsigned twini_inputs(const twin_model *model, unsigned depth) {
  * part of the way from the row before, in units of 1/16384. */
 typedef struct twini_place {
     twin_flash row;
-    uint16_t part;
+    unsigned part;
 } twini_place;
-
-/* In the section of a map: the number of rows, and bins of each feature. */
-#define TWIN_MAP_ROWS 2
-#define TWIN_MAP_BINS 4
-
-/* Knots of all curves, after the bins and the shift of each output; and the table after them. */
-static inline twin_flash twini_knots(const twin_model *model) {
-    return model->map + ((TWIN_MAP_BINS + 3u + model->features + model->inputs) & ~3u);
-}
-static inline twin_flash twini_table(twin_flash knots, uint32_t rows) {
-    return knots + (twini_size)twini_align(2 * rows, 4);
-}
 
 /* Let the query be what the twins take. Needs a twini_place for each feature at run->partial. */
 TWIN_INTERNAL void twini_map(twin_run *run);
@@ -193,9 +181,13 @@ static inline void twini_bound(const twin_model *model, twin_raw *out) {
 /* A measured value in the units of an estimate; INT32_MIN if it is NaN or far too large. */
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value);
 
-/* A distance from an estimate, over a number of parts, in the units of the target. */
-TWIN_SHARED float twini_in_units(const twin_model *model, int32_t mean, uint32_t distance,
-                                 uint16_t parts);
+/* A distance, over a number of parts, in the units of the target; and one from this mean, which
+ * the target curve stretches. */
+TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts);
+#if TWIN_TARGET_CURVE
+TWIN_SHARED float twini_deviation(const twin_model *model, int32_t mean, uint32_t distance,
+                                  uint16_t parts);
+#endif
 
 /* What a run predicts, in the units of the target. */
 TWIN_SHARED void twini_report(const twin_run *run, const twin_raw *raw, twin_prediction *out);

@@ -9,7 +9,7 @@ enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, KINDS };
 #define ADDED (1u << MAP | 1u << TARGET_CURVE) /* in version 3; a pack may have them */
 #define REQUIRED                                                                                   \
     (1u << SCALING | 1u << TWINS | 1u << CURVE | 1u << ANCHORS | 1u << INTERVALS | ADDED)
-enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15, MOST_BINS = 4096 };
+enum { MAP_HEAD = 4, INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15, MOST_BINS = 4096 };
 
 /* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
 static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
@@ -115,7 +115,8 @@ TWIN_NOT_INLINE static twin_status twini_read_header(twin_model *model, twin_fla
     if (bad)
         return TWIN_ERROR_HEADER;
     if ((!TWIN_SILU && model->silu) || (!TWIN_INT16 && model->wide) ||
-        (!TWIN_NEIGHBORS && model->neighbors) || (!TWIN_INTERVALS && flags > 1))
+        (!TWIN_NEIGHBORS && model->neighbors) || (!TWIN_INTERVALS && flags > 1) ||
+        (!TWIN_MAP && !TWIN_TARGET_CURVE && twini_u8(at + 4) > 2))
         return TWIN_ERROR_UNSUPPORTED;
     return TWIN_OK;
 }
@@ -148,11 +149,12 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
         return 6 * features;
 #if TWIN_MAP
     case MAP:
-        if (length < TWIN_MAP_BINS || model->inputs - features > MOST_WIDTH - features)
+        if (length < MAP_HEAD || model->inputs - features > MOST_WIDTH - features)
             return ~length;
-        rows = twini_u16(model->map + TWIN_MAP_ROWS);
-        return (uint32_t)(twini_table(twini_knots(model), rows) - model->map) +
-               rows * model->inputs;
+        rows = twini_u16(at + 2);
+        if (TWIN_FLASH == 1 && rows >> 15) /* more than its addresses reach */
+            return ~length;
+        return (uint32_t)(model->table - at) + rows * model->inputs;
 #endif
 #if TWIN_TARGET_CURVE
     case TARGET_CURVE:
@@ -177,8 +179,11 @@ static void twini_find_map(twin_model *model, twin_flash pack, uint32_t size) {
     for (; left; left--) {
         uint32_t offset = twini_u32(entry + 4);
         if (twini_u16(entry) == MAP && twini_u8(pack + 4) > 2 && offset < size && !(offset & 15)) {
-            model->map = pack + offset;
-            model->inputs = twini_u16(model->map);
+            twin_flash at = pack + offset;
+            model->inputs = twini_u16(at);
+            model->map = at + MAP_HEAD;
+            model->knots = at + ((MAP_HEAD + 3u + model->features + model->inputs) & ~3u);
+            model->table = model->knots + twini_align(2 * (twini_size)twini_u16(at + 2), 4);
         }
         entry += TWIN_ENTRY;
     }
@@ -191,14 +196,9 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     twin_flash stop = table + TWIN_ENTRY * (uint32_t)twini_u16(pack + 6);
     uint32_t end = (uint32_t)(stop - pack);
     unsigned faults = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
-    unsigned newest = twini_u8(pack + 4) > 2 ? TARGET_CURVE : TWIN_SCHEMA;
-#if TWIN_INTERVALS
-    model->domain = 0;
-    model->intervals = 0;
-#endif
-#if TWIN_TARGET_CURVE
-    model->target_curve = 0;
-#endif
+    unsigned newest = TWIN_SCHEMA; /* kind */
+    if ((TWIN_MAP || TWIN_TARGET_CURVE) && twini_u8(pack + 4) > 2)
+        newest = TARGET_CURVE;
     if (twini_is_silu(model))
         needed |= 1 << CURVE;
     if (twini_is_scaled(model))
@@ -220,23 +220,18 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
         faults |= twini_padding_faults(pack + end, pack + offset);
         end = offset + length;
         /*@ split end; */
-        if (required) {
-            found |= 1u << known;
-            at[known] = pack + offset;
-        }
+        found |= 1u << known;
+        at[known] = pack + offset;
+    }
+    if ((found ^ needed) & (REQUIRED & ~ADDED) || twini_align(end, 16) != size)
+        return TWIN_ERROR_SECTION;
 #if TWIN_INTERVALS
-        if (kind == INTERVALS)
-            model->intervals = pack + offset;
-        if (kind == RANGES)
-            model->domain = pack + offset;
+    model->intervals = found >> INTERVALS & 1 ? at[INTERVALS] : 0;
+    model->domain = found >> RANGES & 1 ? at[RANGES] : 0;
 #endif
 #if TWIN_TARGET_CURVE
-        if (known == TARGET_CURVE)
-            model->target_curve = pack + offset;
+    model->target_curve = found >> TARGET_CURVE & 1 ? at[TARGET_CURVE] : 0;
 #endif
-    }
-    if ((found & ~ADDED) != needed || twini_align(end, 16) != size)
-        return TWIN_ERROR_SECTION;
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
     model->curve = at[twini_is_silu(model) ? CURVE : TWINS]; /* relu does not use it */
@@ -294,7 +289,7 @@ void twin_set_neighbors(twin_model *model, uint16_t neighbors) {
 }
 #endif
 
-/* Faults 9 to 12, and those of map and target curve. */
+/* Faults 9 to 11. */
 static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t size) {
     twin_status status = twini_read_header(model, pack);
     if (status)
@@ -304,18 +299,7 @@ static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t
 #endif
     model->twin_size = twini_record_size(model);
     model->anchor_size = (uint16_t)(2 * twini_align(twini_inputs(model, 0), 4));
-    status = twini_read_sections(model, pack, size);
-    if (!status && twini_scaling_faults(model))
-        status = TWIN_ERROR_VALUE;
-#if TWIN_MAP
-    if (!status)
-        status = twini_verdict(twini_map_faults(model));
-#endif
-#if TWIN_TARGET_CURVE
-    if (!status)
-        status = twini_verdict(twini_target_faults(model));
-#endif
-    return status;
+    return twini_read_sections(model, pack, size);
 }
 
 /* What is checked next; each says so if the step is over before it is done. In a build
@@ -332,7 +316,7 @@ static unsigned twini_has_time(twini_size *left, twini_size bytes) {
     return 1;
 }
 
-/* Faults 8 to 12: bytes that the checksum covers, and after the last of them what precedes the
+/* Faults 8 to 11: bytes that the checksum covers, and after the last of them what precedes the
  * twins. */
 static twin_status twini_check_bytes(twin_opening *opening, twini_size *left) {
     twin_flash pack = opening->pack;
@@ -421,8 +405,17 @@ static twin_status twini_check(twin_opening *opening, twini_size left) {
         twin_status status = twini_check_bytes(opening, &left);
         if (status)
             return status;
+        faults = twini_scaling_faults(model);
+#if TWIN_MAP
+        if (!faults)
+            faults = twini_map_faults(model);
+#endif
+#if TWIN_TARGET_CURVE
+        if (!faults)
+            faults = twini_target_faults(model);
+#endif
     }
-    if (!TWIN_OPEN_STEPS || opening->stage != STAGE_ANCHORS) {
+    if (!faults && (!TWIN_OPEN_STEPS || opening->stage != STAGE_ANCHORS)) {
         opening->stage = STAGE_TWINS;
         faults = twini_check_twins(opening, &left);
     }

@@ -219,6 +219,14 @@ static void twini_count_target(twin_watch *watch, twin_model *model, uint32_t er
                twini_usual(model, 1000 - twini_u32(twini_error_level(model)), 6));
 }
 
+/* `off` is how far off the prediction was. */
+static void twini_count_error(twin_watch *watch, twin_model *model, uint32_t off, uint32_t scale,
+                              unsigned above, unsigned missed) {
+    uint32_t half = twini_product(twini_u32(twini_error_level(model) + 4), scale, TWIN_WIDTH_SHIFT);
+    twini_count_target(watch, model, twini_ratio(off, half), above, missed,
+                       off > twini_product(model->quantile, scale, TWIN_WIDTH_SHIFT));
+}
+
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths) {
     twin_status status = twin_set_coverage(model, thousandths);
     TWIN_FILL(watch, 0, sizeof *watch);
@@ -244,11 +252,8 @@ void twin_watch_add_target_raw(twin_watch *watch, twin_model *model, const twin_
     if (!above)
         off = 0 - off;
     if (twini_watches(watch, model) && given->intervals && target != INT32_MIN)
-        twini_count_target(watch, model,
-                           twini_ratio(off, twini_product(twini_u32(twini_error_level(model) + 4),
-                                                          given->scale, TWIN_WIDTH_SHIFT)),
-                           above, target < given->low || target > given->high,
-                           off > twini_product(model->quantile, given->scale, TWIN_WIDTH_SHIFT));
+        twini_count_error(watch, model, off, given->scale, above,
+                          target < given->low || target > given->high);
 }
 
 #if TWIN_FLOAT
@@ -261,28 +266,80 @@ static uint32_t twini_quotient(float a, float b) {
     return rounded >= 0 && rounded < 4294967296.0f ? (uint32_t)rounded : UINT32_MAX;
 }
 
+#if TWIN_TARGET_CURVE
+
+/* A measured value in the units of an estimate, or the nearest to it that there is. */
+static int32_t twini_nearest_estimate(const twin_model *model, float value) {
+    int32_t estimate = twini_target_of(model, value);
+    if (estimate == INT32_MIN) /* too far off, to either side */
+        estimate =
+            twin_estimate_raw(model, value > twin_target(model, INT32_MIN) ? INT32_MAX : INT32_MIN);
+    return estimate;
+}
+
+/* The least scale of which the target curve makes what was given: bit by bit, as its inverse has no
+ * better form. */
+static uint32_t twini_scale_before(const twin_model *model, const twin_prediction *given) {
+    int32_t mean = twini_nearest_estimate(model, given->mean);
+    uint32_t scale = 0, bit;
+    for (bit = (uint32_t)1 << 31; bit; bit >>= 1)
+        if (twini_deviation(model, mean, scale | bit, 16) < given->scale)
+            scale |= bit;
+    return scale + 1;
+}
+
+/* Errors on the curve are compared before it, where scale and interval are the same to both sides.
+ */
+static void twini_count_before(twin_watch *watch, twin_model *model, const twin_prediction *given,
+                               float target, unsigned missed) {
+    unsigned above = target > given->mean;
+    uint32_t off = (uint32_t)twini_nearest_estimate(model, target) -
+                   (uint32_t)twini_nearest_estimate(model, given->mean);
+    twini_count_error(watch, model, above ? off : 0 - off, twini_scale_before(model, given), above,
+                      missed);
+}
+
+#endif
+
+/* The scale of a prediction, in sixteenths. */
+static uint32_t twini_raw_scale(const twin_model *model, const twin_prediction *given) {
+    uint32_t bits = twini_u32(model->scaling + 8 * (uint32_t)model->features + 4);
+    float gain;
+#if TWIN_TARGET_CURVE
+    if (model->target_curve)
+        return twini_scale_before(model, given);
+#endif
+    TWIN_COPY(&gain, &bits, sizeof gain);
+    return twini_quotient(given->scale * 16, gain);
+}
+
 void twin_watch_add_prediction(twin_watch *watch, const twin_model *model,
                                const twin_prediction *given) {
-    if (twini_watches(watch, model) && given->intervals) {
-        uint32_t bits = twini_u32(model->scaling + 8 * (uint32_t)model->features + 4);
-        float gain;
-        TWIN_COPY(&gain, &bits, sizeof gain);
-        twini_count_prediction(watch, model, twini_quotient(given->scale * 16, gain),
-                               given->outside != 0);
-    }
+    if (twini_watches(watch, model) && given->intervals)
+        twini_count_prediction(watch, model, twini_raw_scale(model, given), given->outside != 0);
+}
+
+static void twini_count_apart(twin_watch *watch, twin_model *model, const twin_prediction *given,
+                              float target, unsigned missed) {
+    unsigned above = target > given->mean;
+    volatile float off = above ? target - given->mean : given->mean - target;
+    uint32_t scales = twini_quotient(off * 65536, given->scale);
+    twini_count_target(watch, model, twini_ratio(scales, twini_u32(twini_error_level(model) + 4)),
+                       above, missed, scales > model->quantile);
 }
 
 void twin_watch_add_target(twin_watch *watch, twin_model *model, const twin_prediction *given,
                            float target) {
-    unsigned above = target > given->mean;
-    volatile float off = above ? target - given->mean : given->mean - target;
+    unsigned missed = target < given->low || target > given->high;
     uint32_t bits;
     TWIN_COPY(&bits, &target, sizeof bits);
     if (twini_watches(watch, model) && given->intervals && ~bits & 0x7F800000u) {
-        uint32_t scales = twini_quotient(off * 65536, given->scale);
-        twini_count_target(watch, model,
-                           twini_ratio(scales, twini_u32(twini_error_level(model) + 4)), above,
-                           target < given->low || target > given->high, scales > model->quantile);
+#if TWIN_TARGET_CURVE
+        if (model->target_curve)
+            twini_count_before(watch, model, given, target, missed);
+        else
+#endif
+            twini_count_apart(watch, model, given, target, missed);
     }
 }
 

@@ -6,8 +6,8 @@ from twinedge.pack.layout import NO_FILL
 
 EXTREMES = [0.0, -0.0, np.inf, -np.inf, 3.4e38, -3.4e38, 1e-45, -1e-38, 1e300, 0.5, -1.5]
 
-# Name: parameters of the pack; see random_packs.py. "mapped" and "curved" ones have an input map and
-# a target curve.
+# Name: parameters of the pack; see random_packs.py. Those "mapped" have an input map, and those
+# "curved" a target curve.
 SHAPES = {
     "relu-128-128-of-32": ((8, (128, 128), "relu", np.int8), [32], 0, "normal"),
     "silu-64-64-four-twins-of-8": ((8, (64, 64), "silu", np.int8), [8, 8, 8, 8], 0, "normal"),

@@ -116,11 +116,10 @@ class Model(ctypes.Structure):
         *((name, ctypes.c_uint16) for name in ("twin_count", "anchor_count", "neighbors")),
         ("members", ctypes.c_uint16),
         *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags")),
+        ("inputs", ctypes.c_uint16),
         *((name, ctypes.c_void_p) for name in ("intervals", "domain")),
         ("quantile", ctypes.c_uint32),
-        ("map", ctypes.c_void_p),
-        ("inputs", ctypes.c_uint16),
-        ("target_curve", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("map", "knots", "table", "target_curve")),
     )
 
 

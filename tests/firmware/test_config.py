@@ -15,6 +15,8 @@ SETTINGS = {
     "TWIN_NEIGHBORS": ("neighbors", "one-neighbor"),
     "TWIN_SILU": ("three-layers", "any-weights"),
     "TWIN_INT16": ("relu-int16", "64-features-int16"),
+    "TWIN_MAP": ("mapped-relu", "mapped-silu-curved"),
+    "TWIN_TARGET_CURVE": ("curved", "mapped-silu-curved"),
     "TWIN_TEXT": (),
     "TWIN_PARTIAL": (),
     "TWIN_OPEN_STEPS": (),
@@ -38,6 +40,22 @@ def test_a_setting_that_is_off(native, packs, cases, tmp_path, setting):
     assert found[-1].tolist() == reference.evaluate_raw(pack, q).estimates.tolist()
 
 
+def test_with_either_kind_of_curve_or_none(native, packs, cases, tmp_path):
+    names = ("mapped-relu", "curved", "mapped-silu-curved", "odd-widths")
+    made = {name: cases.draw(packs, name) for name in names}
+    for left_out in ((), ("MAP",), ("TARGET_CURVE",), ("MAP", "TARGET_CURVE")):
+        options = ("-fPIC", "-shared", "-DTWIN_HOST=0", *(f"-DTWIN_{one}=0" for one in left_out))
+        path = native.compile_c(
+            tmp_path / "-".join(["lib", *left_out]), *options, sources=native.PORTABLE
+        )
+        library = native.load(path)
+        for name, pack in made.items():
+            needed = {"MAP": pack.map, "TARGET_CURVE": pack.target_curve}
+            lacking = any(needed[one] is not None for one in left_out)
+            status = native.Native(library, write_pack(pack)).status
+            assert status == ("unsupported" if lacking else "ok"), (left_out, name)
+
+
 @pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
     options = ("-Os", "-fPIC", "-shared", "-DTWIN_HOST=0")
@@ -58,6 +76,8 @@ def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
         "twin_watch_begin",
         "twin_store_open",
         "twin_learn",
+        "twini_map",
+        "twin_target_raw",
     ):
         assert gone not in exported
 

@@ -57,7 +57,7 @@ def expect(pack, level, points, x):
     }
     with np.errstate(over="ignore"):
         floats = {
-            "mean": mean.astype(np.float32) * pack.y_gain + pack.y_offset,
+            "mean": reference.targets_of(pack, mean),
             "scale": bounds.scale,
             "low": bounds.low,
             "high": bounds.high,
@@ -177,7 +177,8 @@ def test_points_and_predictions_have_the_bits_of_the_reference(
     for number, count in itertools.product(range(8), (1, 5, 40)):
         rng = np.random.default_rng([62, number])
         given = {"neighbors": 0} if build == "no neighbors" else {}
-        pack = packs.random_pack(rng, scaled=True, **given)
+        curves = {"mapped": number % 2, "curved": number // 2 % 2}
+        pack = packs.random_pack(rng, scaled=True, **curves, **given)
         program_size = flash.PROGRAM_SIZES[number]
         made = stores.Device(native, flash, library, pack, most=count, program_size=program_size)
         x = cases.queries(pack, count + 4 * len(cases.EXTREMES), number)

@@ -17,6 +17,7 @@ from twinedge_export.amalgamation import firmware_folder
 from twinedge_export.boards import stacks, worst
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import Builder, TooLargeError, flags_for
+from twinedge_export.boards.curve_parts import measure_parts
 from twinedge_export.boards.reference_packs import KINDS, random_pack, references
 from twinedge_export.boards.run import BoardRun, anchor_queries, run_pack
 from twinedge_export.boards.sizes import with_tables
@@ -69,6 +70,7 @@ def measure_board(
         "flags": " ".join(board.flags),
         "stacks": calls,
         "builds": builds,
+        "parts": measure_parts(board, say),
     }
 
 

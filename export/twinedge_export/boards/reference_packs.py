@@ -7,7 +7,17 @@ import numpy as np
 
 from twinedge.budget import Model
 from twinedge.budget.measurements import Kind
-from twinedge.pack import Difficulty, Domain, Intervals, Layer, Pack, Twin
+from twinedge.budget.model import anchor_counts
+from twinedge.pack import (
+    Difficulty,
+    Domain,
+    InputMap,
+    Intervals,
+    Layer,
+    Pack,
+    TargetCurve,
+    Twin,
+)
 from twinedge.pack.contents import Array
 from twinedge.pack.layout import ACTIVATIONS
 from twinedge.runtime.reference import silu_curve
@@ -29,6 +39,7 @@ _NEIGHBORS = 4
 _LARGEST = 32767  # magnitude of an input
 _TYPICAL = 8192  # and of most inputs
 _ROOM, _OUTPUT_ROOM = 65535, 32767  # sum of weight magnitudes per output that cannot overflow
+_MAP_SHIFT, _MAP_TYPICAL = 10, 127  # a row of a map adds up to a quarter of a typical input
 _HARD = 3  # bits by which errors are smaller than targets
 # Levels in thousandths, and the quantiles of a normal distribution in units of 1/65536.
 _QUANTILES = {500: 44203, 800: 83988, 900: 107796, 950: 128448, 990: 168810}
@@ -52,10 +63,11 @@ def references(kind: Kind) -> list[Model]:
 def random_pack(model: Model) -> Pack:
     """Draw a pack whose activations stay in range, as those of a trained network do.
 
-    With intervals it is the same pack, extended by what intervals need.
+    With intervals it is the same pack, extended by what intervals need; so it is with a target
+    curve, and with an input map that has no more outputs than features.
     """
     rng = np.random.default_rng(0)
-    features = model.features
+    features, inputs = model.features, model.inputs
     pack = Pack(
         activation=model.activation,
         x_offset=np.zeros(features, np.float32),
@@ -63,19 +75,22 @@ def random_pack(model: Model) -> Pack:
         y_offset=np.float32(0),
         y_gain=np.float32(1 / _TYPICAL),
         twins=tuple(_twin(rng, model) for _ in model.counts),
-        anchors=_within(rng, (model.anchors, features), _TYPICAL).astype(np.int16),
+        anchors=_within(rng, (model.anchors, inputs), _TYPICAL).astype(np.int16),
         targets=_within(rng, (model.anchors,), _TYPICAL).astype(np.int32),
         counts=np.array(model.counts, np.uint16),
         curve=silu_curve() if model.activation == "silu" else None,
         neighbors=model.neighbors,
         trained_on_neighbors=model.neighbors > 0,
+        map=_map(np.random.default_rng(2), model) if model.map_outputs else None,
+        target_curve=_target_curve(model.target_bins) if model.target_bins else None,
     )
     return _with_intervals(np.random.default_rng(1), pack) if model.intervals else pack
 
 
 def _with_intervals(rng: np.random.Generator, pack: Pack) -> Pack:
-    ends = pack.anchors.min(axis=0), pack.anchors.max(axis=0)
-    middle = np.median(pack.anchors, axis=0).astype(np.int16)
+    points = pack.anchors[:, : pack.features]
+    ends = points.min(axis=0), points.max(axis=0)
+    middle = np.median(points, axis=0).astype(np.int16)
     half = 65536 // 2
     return replace(
         pack,
@@ -97,8 +112,31 @@ def _with_difficulty(rng: np.random.Generator, twin: Twin) -> Twin:
     return replace(twin, bias=typical, difficulty=Difficulty(*last))
 
 
+def _map(rng: np.random.Generator, model: Model) -> InputMap:
+    """Draw curves that add about as much as a typical input; the first features have them."""
+    knots = anchor_counts(model.map_rows, model.map_curves) if model.map_curves else ()
+    bins = np.zeros(model.features, np.uint8)
+    bins[: len(knots)] = np.array(knots, int) - 1
+    return InputMap(
+        bins,
+        np.full(model.map_outputs, _MAP_SHIFT, np.uint8),
+        np.concatenate(
+            [np.linspace(-2 * _TYPICAL, 2 * _TYPICAL, one).astype(np.int16) for one in (*knots, 0)]
+        ),
+        _within(rng, (model.map_rows, model.map_outputs), _MAP_TYPICAL).astype(np.int8),
+    )
+
+
+def _target_curve(bins: int) -> TargetCurve:
+    """Return a parabola over typical estimates, and some more."""
+    shift = max(0, (8 * _TYPICAL // bins).bit_length() - 1)
+    first = -(bins << shift) // 2
+    rise = np.arange(bins + 1, dtype=np.int64) << shift
+    return TargetCurve(first, shift, (first + rise + rise**2 // (16 * _TYPICAL)).astype(np.int32))
+
+
 def _twin(rng: np.random.Generator, model: Model) -> Twin:
-    layers, inputs = [], 2 * model.features
+    layers, inputs = [], 2 * model.inputs
     dtype = np.dtype(model.weights)
     for width in model.hidden:
         most = min(int(np.iinfo(dtype).max), _ROOM // inputs)

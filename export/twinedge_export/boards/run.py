@@ -56,8 +56,15 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
 
 
 def anchor_queries(pack: Pack, most: int) -> Array:
-    """Return the first anchors as queries ``(n, f)``, float32."""
-    points = pack.anchors[:most].astype(np.float32) / pack.x_gain + pack.x_offset
+    """Return the first anchors as queries ``(n, f)``, float32.
+
+    Behind an input map a pack has no features of its anchors: there, what the map has made of them
+    is taken for features, within the ranges of these.
+    """
+    anchors = pack.anchors[:most, : pack.features]
+    if pack.map is not None and pack.domain is not None:
+        anchors = np.clip(anchors, pack.domain.least, pack.domain.most)
+    points = anchors.astype(np.float32) / pack.x_gain + pack.x_offset
     return points.astype(np.float32)
 
 

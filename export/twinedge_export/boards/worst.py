@@ -163,11 +163,11 @@ def _anchors(model: Model, extremes: Extremes) -> Array:
         "mixed": np.random.default_rng(0).permutation(order) * step,
     }[extremes.anchors]
     features = np.clip(near + away * distance, -_LARGEST, _LARGEST).astype(np.int16)
-    return np.repeat(features[:, None], model.features, axis=1)
+    return np.repeat(features[:, None], model.inputs, axis=1)
 
 
 def _twin(model: Model, extremes: Extremes) -> Twin:
-    layers, inputs = [], 2 * model.features
+    layers, inputs = [], 2 * model.inputs
     for width in model.hidden:
         kernel = np.full((width, inputs), extremes.weight, KERNELS[model.weights])
         room = _ROOM - abs(extremes.weight) * inputs * _LARGEST
@@ -339,7 +339,12 @@ def fitted(cases: Sequence[tuple[Model, float]], pairs: int) -> dict[str, float]
     """Find rates that no case exceeds, and that are close to all cases, more so to long ones."""
     costs = np.array([cost for _, cost in cases])
     counts = np.array([[*rounds(model, pairs).values()] for model, _ in cases], float)
+    return covering(NAMES, counts, costs)
+
+
+def covering(names: Sequence[str], counts: Array, costs: Array) -> dict[str, float]:
+    """Find rates of rounds with these names, of which each case has so many, for its cost."""
     share = counts / costs[:, None]
-    found = linprog(np.sqrt(costs) @ share, A_ub=-share, b_ub=-np.ones(len(cases)))
+    found = linprog(np.sqrt(costs) @ share, A_ub=-share, b_ub=-np.ones(len(costs)))
     rates = np.round(found.x * _SPARE, 4)
-    return {name: float(rate) for name, rate in zip(NAMES, rates, strict=True) if rate > 0}
+    return {name: float(rate) for name, rate in zip(names, rates, strict=True) if rate > 0}
