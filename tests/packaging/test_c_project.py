@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
+from twinedge import TwinRegressor
 from twinedge.pack import read_pack, write_pack
 from twinedge.progress import Progress
 from twinedge.runtime.loading import load
@@ -26,7 +27,7 @@ WARNINGS = "-Wall -Wextra -Werror -pedantic"
         "one file",  # test_c_columns.py has separate files
         *(
             pytest.param(one, marks=pytest.mark.slow)
-            for one in ("one twin", "four twins", "neighbors")
+            for one in ("one twin", "four twins", "neighbors", "map and curve")
         ),
     ],
 )
@@ -34,6 +35,10 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     """The folder of a C project, all but one with intervals."""
     X, y = curve
     model = four_twins if request.param == "four twins" else tiny_twin
+    if request.param == "map and curve":
+        bent = {"input_map": 4, "target_curve": "log"}
+        model = TwinRegressor(**tiny_twin.get_params() | bent)
+        model.fit(X[:80], y[:80], validation=(X[80:100], y[80:100]))
     neighbors = 3 if request.param in ("neighbors", "one file") else 0
     twins = len(model.weights_)
     rows = np.arange(0, 60, 5)
@@ -134,6 +139,8 @@ def test_code_that_the_pack_does_not_need_is_left_out(project):
         "INT16": pack.weight_bits == 16,
         "NEIGHBORS": bool(pack.neighbors),
         "INTERVALS": pack.intervals is not None,
+        "MAP": pack.map is not None,
+        "TARGET_CURVE": pack.target_curve is not None,
     }
     for name, needed in needs.items():
         assert re.findall(rf"^#define TWIN_{name} (\d)$", header, re.M) == [str(int(needed))]
