@@ -2,6 +2,7 @@
 
 import json
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -311,3 +312,31 @@ def test_the_frontier_for_a_person(capsys):
         "       1  8-8           8  int8     relu         5000  400     2",
         "*      4  16-16        32  int16    relu         9000  500  1.25",
     ]
+    mapped = replace(large, bins=8)
+    _print_frontier(Search((mapped, small)))
+    *_, header, first, last = capsys.readouterr().out.splitlines()
+    assert [header, first, last] == [
+        "   twins  hidden  anchors  weights  activation  map   flash  RAM  RMSE",
+        "       1  8-8           8  int8     relu        none   5000  400     2",
+        "*      4  16-16        32  int16    relu        8      9000  500  1.25",
+    ]
+
+
+def test_a_search_with_a_map_writes_a_pack_with_one(cli, fit, firmware, tmp_path):
+    made_up = runpy.run_path(str(Path(__file__).parents[1] / "budget" / "conftest.py"))
+    measured = tmp_path / "measured.json"
+    write_firmware({"avr5": {**made_up["CORE"], "parts": made_up["PARTS"]}}, measured)
+    found = cli(*fit[:-1], measured, *words("--quiet --input-map 4")).json
+    assert found["input_map"] == 4
+    assert found["target_curve"] == "none"
+    assert found["verdict"] == "fits"
+    counted = cli("budget", found["file"], *words("--board uno --json --firmware"), measured).json
+    assert counted["map_outputs"] == counted["features"] + 8
+    assert counted["boards"][0]["flash_bytes"] == found["flash_bytes"]
+
+
+def test_a_search_with_a_map_that_was_not_measured_is_refused(refused, fit):
+    for options in ("--input-map 4", "--target-curve log1p"):
+        refused(
+            *fit, *words(options), says=["uno: the size of the runtime with", "not been measured"]
+        )

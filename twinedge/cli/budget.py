@@ -537,12 +537,16 @@ def _print_frontier(found: "Search") -> None:
         "may be up to 1 % worse than the best, for more anchors or smaller weights.",
         "",
     )
-    columns = ("twins", "hidden", "anchors", "weights", "activation", "map", "flash", "RAM", "RMSE")
+    frontier = found.frontier()
+    rows = [_record(one) for one in frontier]
+    if not any(one.bins for one in frontier):
+        rows = [{key: one for key, one in row.items() if key != "input_map"} for row in rows]
+    titles = {"input_map": "map", "flash_bytes": "flash", "ram_bytes": "RAM", "rmse_val": "RMSE"}
     print_table(
-        ("", *columns),
+        ("", *(titles.get(key, key) for key in rows[0])),
         [
-            ["*" if one is found.best else "", *map(_text, _record(one).values())]
-            for one in found.frontier()
+            ["*" if one is found.best else "", *map(_text, row.values())]
+            for one, row in zip(frontier, rows, strict=True)
         ],
     )
 
