@@ -49,7 +49,7 @@ def test_choosing_settings_and_learning_from_teachers_are_part_of_the_whole(cli,
     assert answer.code == 0, answer.err
     stages, shares = progress_of(answer)
     check_whole(shares)
-    wanted = ["Comparing settings", "Training the networks", "Learning from teachers"]
+    wanted = ["Comparing settings", "Fitting trees", "Training the networks"]
     assert [one for one in dict.fromkeys(stages) if one in wanted] == wanted
 
 

@@ -81,7 +81,7 @@ def races(monkeypatch):
         results = [
             Trained(job, weights, held.score(stage, job), weights - np.array([0, 0, 1]))
             for job in jobs
-            for weights in [np.array([job.seed, stage == "taught round", 1])]
+            for weights in [np.array([job.seed, job.taught, 1])]
         ]
         if stage == held.stop_in:
             raise Interrupted(results)
@@ -208,9 +208,11 @@ def test_of_each_activation_the_best_networks_teach(races):
 
 def test_taught_networks_take_the_least_decay(races):
     chosen(scripted({("silu", 0.3): 0.5}), teachers=Teachers())
-    alone, taught = ([job.setting.weight_decay for job in race.jobs] for race in races[1:])
-    assert (alone, taught) == ([0.3], [0.1])
-    assert {job.activation for race in races[1:] for job in race.jobs} == {"silu"}
+    assert [(job.taught, job.setting.weight_decay) for job in races[1].jobs] == [
+        (False, 0.3),
+        (True, 0.1),
+    ]
+    assert {job.activation for job in races[1].jobs} == {"silu"}
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -219,7 +221,7 @@ def test_a_target_without_noise_needs_no_teachers_and_one_without_any_more_steps
     races, named, noise, steps
 ):
     choice = chosen(teachers=Teachers(noise, named))
-    assert ("taught round" in {race.stage for race in races}) == named
+    assert any(job.taught for race in races for job in race.jobs) == named
     assert {job.steps for race in races[1:] for job in race.jobs} == {steps}
     assert choice.steps == steps
     assert choice.teaching["taught"] is False
@@ -254,7 +256,7 @@ def test_without_validation_rows_teachers_are_not_followed(races):
 
 
 @pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("stage", ["folds", "final round", "taught round"])
+@pytest.mark.parametrize("stage", ["folds", "final round"])
 def test_a_stopped_training_gives_the_best_it_had(races, stage, before):
     races.stop_in, races.before = stage, before
     races.score = lambda stage, job: job.setting.weight_decay + (job.activation == "relu")
@@ -267,8 +269,8 @@ def test_a_stopped_training_gives_the_best_it_had(races, stage, before):
     assert choice.interrupted
     assert races[-1].stage == stage
     assert choice.candidate == Candidate("silu", Setting(0.01, 0.1))
-    # A stopped candidate counts, one that never started does not.
-    assert bool(choice.weights[0, 1]) == (stage == "taught round" and not before)
+    # Networks of the round that was stopped count, those of one that never started do not.
+    assert bool(choice.weights[0, 1]) == (stage == "final round" and not before)
 
 
 @pytest.mark.parametrize("kind", [TwinRegressor, AnnRegressor])

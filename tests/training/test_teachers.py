@@ -193,7 +193,7 @@ def test_a_taught_network_learns_targets_and_predictions(kind):
     _, task = prepared(kind=kind)
     teaching = Teaching(task.y[:TRAIN] + 1, task.x[:30] + 0.5, np.full(30, 9.0), [])
     taught = TaughtTask(task, teaching)
-    job = NetworkJob("relu", Setting(0.01, 0.03), 10, 3)
+    job = NetworkJob("relu", Setting(0.01, 0.03), 10, 3, taught=True)
     x, y, rows, *_ = taught.examples([job]).tensors
     np.testing.assert_allclose(y[:TRAIN], task.y[:TRAIN] + (1 - SHARE), rtol=1e-6)
     np.testing.assert_array_equal(y[len(task.y) :], 9.0)

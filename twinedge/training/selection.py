@@ -4,12 +4,12 @@ A choice among networks by a few dozen validation points is a choice by luck. So
 compared on all training rows, each row by a network that did not see it: five folds, five networks
 per candidate. They are compared by mean absolute errors, so that a single wild row does not decide.
 
-Networks of the best candidate are then trained on all training rows, and others on predictions of
-teachers (``teachers.py``), which include the networks of the folds. The folds cannot show which of
-the two is better: teachers have seen the rows that a fold holds out. But the error of the teachers
-shows how noisy the target is, and teachers help if it is noisy. That expectation is given up only
-if the validation rows are clearly against it. In the same way, networks keep their last weights
-unless earlier ones, from before they fitted noise, are clearly better there.
+Networks of the best candidate are then trained on all training rows, and beside them others on
+predictions of teachers (``teachers.py``), which include the networks of the folds. The folds cannot
+show which of the two is better: teachers have seen the rows that a fold holds out. But the error of
+the teachers shows how noisy the target is, and teachers help if it is noisy. That expectation is
+given up only if the validation rows are clearly against it. In the same way, networks keep their
+last weights unless earlier ones, from before they fitted noise, are clearly better there.
 
 Validation rows of a few groups are a matter of luck, however many they are: they decide nothing.
 Instead, as many steps as in the final round are trained *across* the training groups, each left out
@@ -106,9 +106,11 @@ class Candidate(NamedTuple):
         """Whether networks share a map: those of the folds have one each."""
         return False
 
-    def job(self, steps: int, seed: int, fold: int | None = None) -> NetworkJob:
+    def job(
+        self, steps: int, seed: int, fold: int | None = None, *, taught: bool = False
+    ) -> NetworkJob:
         """Return one network to train this way."""
-        return NetworkJob(self.activation, self.setting, steps, seed, fold, self.bins)
+        return NetworkJob(self.activation, self.setting, steps, seed, fold, self.bins, taught)
 
 
 @dataclass(frozen=True)
@@ -240,35 +242,27 @@ def choose(
         if not latest:
             raise
         return _stopped(task, latest, trials)
-    rounds: list[tuple[Task | TaughtTask, str, list[Candidate]]] = [
-        (task, "final round", candidates)
-    ]
+    what: Task | TaughtTask = task
+    last = [(one, False) for one in candidates]
     if teachers and teaching and (teachers.named or teaching.noise >= _CLEAR):
-        taught += [] if other is None or other in taught else [other]
-        rounds.append((TaughtTask(task, teaching), "taught round", taught))
-    progress.plan(
-        {TITLES[stage]: _seconds(task, those, networks * steps) for _, stage, those in rounds}
-    )
-    found: list[_Finalist] = []
+        what = TaughtTask(task, teaching)
+        last += [(one, True) for one in taught]
+        last += [] if other is None or other in taught else [(other, True)]
+    seconds = _seconds(task, [one for one, _ in last], networks * steps)
+    progress.plan({TITLES["final round"]: seconds})
+    jobs = [one.job(steps, seed + k, taught=so) for one, so in last for k in range(networks)]
     interrupted = False
-    for what, stage, those in rounds:
-        jobs = [one.job(steps, seed + k) for one in those for k in range(networks)]
-        try:
-            results = run_round(what, stage, jobs)
-        except Interrupted as stop:
-            results = [one._replace(weights=one.best) for one in stop.results]
-            interrupted = True
-        except KeyboardInterrupt:  # before there was anything new to keep
-            if not latest:
-                raise
-            if not found:
-                return _stopped(task, latest, trials)
-            interrupted = True
-            break
-        groups = [results[k : k + networks] for k in range(0, len(results), networks)]
-        found += [_finalist(task, group, what is not task) for group in groups]
-        if interrupted:
-            break
+    try:
+        results = run_round(what, "final round", jobs)
+    except Interrupted as stop:
+        results = [one._replace(weights=one.best) for one in stop.results]
+        interrupted = True
+    except KeyboardInterrupt:  # before there was anything new to keep
+        if not latest:
+            raise
+        return _stopped(task, latest, trials)
+    groups = [results[k : k + networks] for k in range(0, len(results), networks)]
+    found = [_finalist(task, group) for group in groups]
     if task.train == len(task.y):  # no rows were held out to object to the teachers
         found = [one for one in found if not one.taught]
     noisy = None if teaching is None or interrupted else teaching.noise > _NOISY
@@ -280,7 +274,7 @@ def _stopped(task: Task, results: list[Trained], trials: list[dict[str, Any]]) -
     """Choose the best network of a round that was stopped, or of the last before the stop."""
     winner = min(results, key=lambda one: one.score)
     winner = winner._replace(weights=winner.best)
-    return _chosen(task, _finalist(task, [winner], False), trials, interrupted=True)
+    return _chosen(task, _finalist(task, [winner]), trials, interrupted=True)
 
 
 def _compares(task: Task, candidates: list[Candidate], teachers: Teachers | None) -> bool:
@@ -324,9 +318,9 @@ def _stages(
         steps = task.across(ACROSS).folds * plan.final
         stages[TITLES["across groups"]] = _seconds(task, finalists, steps)
         finalists = finalists[:1]
-    last = _seconds(task, finalists, networks * plan.final)
-    stages[TITLES["final round"]] = last
-    return stages if teachers is None else {**stages, TITLES["taught round"]: last}
+    rounds = 1 if teachers is None else 2  # networks may be taught as well
+    stages[TITLES["final round"]] = rounds * _seconds(task, finalists, networks * plan.final)
+    return stages
 
 
 def _seconds(task: Task, candidates: list[Candidate], steps: int) -> float:
@@ -379,9 +373,10 @@ def _gentlest(candidates: list[Candidate], kind: Candidate) -> Candidate:
     return min(those, key=lambda one: one.setting.weight_decay)
 
 
-def _finalist(task: Task, networks: list[Trained], taught: bool) -> _Finalist:
+def _finalist(task: Task, networks: list[Trained]) -> _Finalist:
     """Evaluate networks together, by their last weights."""
-    return _Finalist(networks, taught, _errors(task, networks, [one.weights for one in networks]))
+    errors = _errors(task, networks, [one.weights for one in networks])
+    return _Finalist(networks, networks[0].job.taught, errors)
 
 
 def _errors(task: Task, networks: list[Trained], weights: list[FloatArray]) -> FloatArray:
@@ -478,7 +473,7 @@ def record(stage: str, networks: list[Trained]) -> list[dict[str, Any]]:
     """Return the record of a round: each network with its validation RMSE."""
     return [
         {
-            "stage": stage,
+            "stage": "taught round" if one.job.taught else stage,
             "activation": one.job.activation,
             "learning_rate": one.job.setting.learning_rate,
             "weight_decay": one.job.setting.weight_decay,

@@ -419,7 +419,7 @@ def weigh(
 
 @dataclass(frozen=True)
 class TaughtTask:
-    """A task whose networks learn the predictions of teachers as well as rows."""
+    """A task some of whose networks learn the predictions of teachers as well as rows."""
 
     task: Task
     teaching: Teaching
@@ -433,8 +433,10 @@ class TaughtTask:
         return self.task.architecture(kind)
 
     def examples(self, jobs: list[NetworkJob]) -> Examples:
-        """Training rows, repeated if they are few, and the points between them."""
+        """Training rows, for networks that are taught repeated if few, and points between them."""
         task, teaching = self.task, self.teaching
+        if not jobs[0].taught:
+            return task.examples(jobs)
         points = len(teaching.y)
         times = max(1, round(points * _MEASURED / (1 - _MEASURED) / task.train))
         others = np.arange(len(task.y), len(task.y) + points)

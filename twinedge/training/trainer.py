@@ -158,7 +158,6 @@ TITLES = {
     "longer folds": "Training the networks",
     "across groups": "Training across groups",
     "final round": "Training the networks",
-    "taught round": "Learning from teachers",
 }
 
 
@@ -172,6 +171,7 @@ class NetworkJob:
     seed: int  # of the initial weights and of the order of the rows
     fold: int | None = None  # of the training rows kept for validation; None trains on all
     bins: int = 0  # of a feature in the map in front of the network; 0 for no map
+    taught: bool = False  # whether it learns from teachers
 
     @property
     def shares_map(self) -> bool:
@@ -269,12 +269,12 @@ def train(
 def _stacks(jobs: list[NetworkJob], threads: int) -> list[list[int]]:
     """Group similar networks into stacks, small enough to keep every thread busy."""
 
-    def alike(i: int) -> tuple[int, str, float, bool, int, float]:
+    def alike(i: int) -> tuple[bool, int, str, float, bool, int, float]:
         job, setting = jobs[i], jobs[i].setting
         # Networks that share a map are in one stack, and those of another candidate in another.
         apart = setting.weight_decay if job.shares_map else 0.0
-        kept_out = job.fold is not None
-        return -job.steps, job.activation, setting.learning_rate, kept_out, job.bins, apart
+        examples = job.taught, -job.steps, job.activation
+        return *examples, setting.learning_rate, job.fold is not None, job.bins, apart
 
     share = -(-len(jobs) // threads)
     stacks = []
