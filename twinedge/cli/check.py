@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @options.dataset
 @options.split("Which random split, as in train; its test rows are not used.")
 @options.effort("quick", "How long networks are trained, as in train.")
+@options.target_curve
 @options.folder_option(
     "--output",
     "-o",
@@ -41,6 +42,7 @@ def check(
     dataset: str | None,
     split: int,
     effort: str,
+    target_curve: str,
     output: Path | None,
     n_jobs: int | None,
     seed: int,
@@ -62,12 +64,15 @@ def check(
         note(remark, quiet=quiet)
     from twinedge.evaluation.suitability import suitability
     from twinedge.evaluation.verdict import NAMES
+    from twinedge.fitting import check_curve
     from twinedge.run_folder import checkpoint_of
 
+    check_curve(source, target_curve)
     found = suitability(
         source,
         effort=effort,
         seed=seed,
+        target_curve=target_curve,
         n_jobs=n_jobs or -1,
         verbose=not quiet,
         checkpoint=None if output is None else checkpoint_of(output),

@@ -109,7 +109,7 @@ def suitability(
         As for a training.
     seed : int
         Seed of the networks.
-    target_curve : {"none", "log", "log1p", "sqrt"}
+    target_curve : {"none", "log", "log1p", "sqrt", "auto"}
         What the networks learn in place of the target, as for a training.
     n_jobs : int or None
         Trainings at a time, as in scikit-learn; by default one per core.
@@ -135,6 +135,7 @@ def suitability(
     root = np.ones(len(y)) if weights is None else np.sqrt(weights / weights.mean())
     with progress_bar(verbose) as progress:
         kept = Checkpoint(checkpoint, model._owner(task, seed), False)
+        task = model._with_curve(task, train, held, seed, progress, kept)
         errors = {
             name: (predicted - y) * root
             for name, predicted in _rivals(task, train, held, seed, threads, progress).items()

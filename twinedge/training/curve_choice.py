@@ -26,10 +26,11 @@ AnyTask = TypeVar("AnyTask", bound=Task)
 SKEWED = 1.0  # skewness from which a curve is considered
 _CURVES = ("sqrt", "log")  # log1p depends on the unit of the target: that is for users to choose
 _SHARE = 10  # of the steps of the final training, so that all takes a tenth of the whole
-_LEAST_STEPS, _MOST_STEPS = 800, 4000
+_LEAST_STEPS, _MOST_STEPS = 800, 3000
 _REST = 9.0  # times as long takes what follows
-_CLEAR = 1.0  # standard errors by which a curve must be better,
-_NOTICED = 0.01  # and share of the error
+# By how much a curve must be better: in standard errors (one wild row alone makes up 1), and as a
+# share of the error.
+_CLEAR, _NOTICED = 1.5, 0.01
 
 
 @dataclass(frozen=True)
