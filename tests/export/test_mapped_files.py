@@ -10,7 +10,7 @@ import pytest
 import twinedge
 from twinedge import TwinRegressor
 from twinedge.pack import read_pack, write_pack
-from twinedge.runtime.interpreters import OnnxFile
+from twinedge.runtime.interpreters import OnnxFile, TfliteFile
 from twinedge.runtime.loading import load
 from twinedge.runtime.reference import evaluate, map_points
 from twinedge.runtime.reference import quantise as quantise_points
@@ -198,6 +198,29 @@ def test_names_and_missing_cells_go_through_maps(stones_model, tmp_path):
     plain = load(tmp_path / "out" / "model.twin", "numpy").predict_all(queries)
     for one, other in zip(native, plain, strict=True):
         np.testing.assert_array_equal(one, other)
+    exact = devices["onnx_float"].predict_all(queries)
+    for name in ("low", "high"):
+        np.testing.assert_allclose(getattr(plain, name), getattr(exact, name), rtol=0.02)
+    for name in ("scale", "spread"):
+        np.testing.assert_allclose(getattr(plain, name), getattr(exact, name), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("form", "level"), [("onnx", "int8 weights"), ("tflite", "int16, float edges")]
+)
+def test_another_reader_gives_the_same(
+    untrained, steep, with_intervals, by_openvino, tmp_path, form, level
+):
+    X, y = steep
+    model = untrained(X[:80], y[:80], (12, 8), "silu", twins=2, bins=6, curve="log")
+    path = tmp_path / f"model.{form}"
+    path.write_bytes(MAKE[form](model, ROWS, level=level, pack=with_intervals(model, ROWS)))
+    queries = {"x": X[80:].astype(np.float32)}
+    expected = {"onnx": OnnxFile, "tflite": TfliteFile}[form](path).run(queries)
+    assert expected.keys() == {"mean", "spread", "scale", "low", "high"}
+    found = by_openvino(path, queries, in_floats=form == "tflite")
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=0.002)
 
 
 def test_intervals_of_a_curve_are_those_of_the_model(stones_model, stones, tmp_path):
