@@ -17,18 +17,8 @@ from twinedge.errors import InputError, Parameter
 from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack import read_pack, write_pack
-from twinedge.pack.contents import (
-    LARGEST,
-    TARGET,
-    Array,
-    Domain,
-    Intervals,
-    Pack,
-    Twin,
-    check_contents,
-    check_scaling,
-    schema_of,
-)
+from twinedge.pack.checks import check_contents, check_scaling
+from twinedge.pack.contents import LARGEST, TARGET, Array, Domain, Intervals, Pack, Twin, schema_of
 from twinedge.pack.layout import MAX_SHIFT, NO_FILL
 from twinedge.pack.writer import shape_of
 from twinedge.progress import Progress

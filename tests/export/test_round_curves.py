@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.errors import InputError
-from twinedge.pack.contents import LARGEST, check_map, check_target_curve
+from twinedge.pack.checks import check_map, check_target_curve
+from twinedge.pack.contents import LARGEST
 from twinedge.pack.layout import MAX_CURVE_BINS
 from twinedge.runtime.reference import curved, estimates_of, map_points, targets_of
 from twinedge.scoring.calibration import Calibration

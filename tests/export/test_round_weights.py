@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from twinedge.errors import InputError
-from twinedge.pack.contents import Twin, check_weights
+from twinedge.pack.checks import check_weights
+from twinedge.pack.contents import Twin
 from twinedge.runtime.reference import silu_curve
 from twinedge_export.fold_anchors import Dense, Inputs, fold
 from twinedge_export.graph import SHAPES

@@ -9,6 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.pack import layout
+from twinedge.pack.checks import (
+    check_anchors,
+    check_curve,
+    check_head,
+    check_map,
+    check_scaling,
+    check_target_curve,
+    check_weights,
+)
 from twinedge.pack.contents import (
     Array,
     Difficulty,
@@ -19,13 +28,6 @@ from twinedge.pack.contents import (
     Pack,
     TargetCurve,
     Twin,
-    check_anchors,
-    check_curve,
-    check_head,
-    check_map,
-    check_scaling,
-    check_target_curve,
-    check_weights,
 )
 from twinedge.pack.layout import Kind, PackError, Part, Reason, Shape, align, kernels
 

@@ -9,17 +9,8 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import layout
-from twinedge.pack.contents import (
-    Array,
-    InputMap,
-    Intervals,
-    Pack,
-    TargetCurve,
-    Twin,
-    check_contents,
-    check_head,
-    check_target_curve,
-)
+from twinedge.pack.checks import check_contents, check_head, check_target_curve
+from twinedge.pack.contents import Array, InputMap, Intervals, Pack, TargetCurve, Twin
 from twinedge.pack.layout import Kind, PackError, Reason, Shape, align, kernels
 
 
