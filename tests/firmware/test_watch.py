@@ -13,8 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from twinedge.pack import Intervals, write_pack
+from twinedge.pack import Intervals, TargetCurve, write_pack
 from twinedge.pack.layout import NO_FILL
+from twinedge.runtime import reference
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "watch.md"
@@ -300,8 +301,16 @@ def network(cases, packs):
     )
 
 
-def test_the_next_prediction_has_the_adapted_interval(native, library, network):
+def growing():
+    """A target curve that is an exponential, over a wide range of estimates."""
+    estimates = np.arange(-(2**21), 2**21 + 1, 2**14)
+    return TargetCurve(-(2**21), 14, np.rint(1e7 * np.exp(estimates / 1e6)).astype(np.int32))
+
+
+@pytest.mark.parametrize("curve", [None, growing()], ids=["straight", "curved"])
+def test_the_next_prediction_has_the_adapted_interval(native, library, network, curve):
     # End to end, in integers and in floats side by side.
+    network = replace(network, target_curve=curve)
     whole, of_floats = (Watched(native, library, write_pack(network)) for _ in range(2))
     assert whole.begin() == of_floats.begin() == "ok"
     rng = np.random.default_rng(0)
@@ -318,7 +327,7 @@ def test_the_next_prediction_has_the_adapted_interval(native, library, network):
         whole.add(one, truth)
         found = of_floats.opened.predict_all(q[None].astype(np.float32))
         one = native.Prediction(*(found[name][0] for name, _ in native.Prediction._fields_))
-        of_floats.add(one, truth * 0.01 + 3)
+        of_floats.add(one, float(reference.targets_of(network, np.array(truth))))
     assert len(quantiles) > 100
     assert whole.watch.predictions == whole.watch.targets == 600
     assert whole.watch.covered == 600 - missed

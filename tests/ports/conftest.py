@@ -39,7 +39,7 @@ def builder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def untrained():
-    """A pack of 8 features, 60 points: ``untrained(hidden, activation, counts)``.
+    """A pack of 8 features, 60 points: ``untrained(hidden, activation, counts, features=8)``.
 
     Weights are twice as large as initial ones, so that sums of layers spread like those of trained
     networks.
@@ -49,14 +49,14 @@ def untrained():
     from twinedge.training.network import Architecture, Scaling
     from twinedge_export.quantise import quantise
 
-    def make(hidden, activation, counts):
-        X = np.random.default_rng(0).normal(size=(60, 8))
+    def make(hidden, activation, counts, features=8):
+        X = np.random.default_rng(0).normal(size=(60, features))
         twin = TwinRegressor(hidden=hidden, activation=activation, twins=len(counts))
-        twin.remember_columns(Encoding.numbered(8))
+        twin.remember_columns(Encoding.numbered(features))
         twin.activation_ = activation
         twin.anchor_X_, twin.anchor_y_ = X, X.sum(axis=1)
         twin.scaling_ = Scaling.of(X, twin.anchor_y_)
-        twin.architecture_ = Architecture(16, hidden, activation)
+        twin.architecture_ = Architecture(2 * features, hidden, activation)
         twin.weights_ = 2 * twin.architecture_.initial(list(range(len(counts))))
         rows = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
         return quantise(twin, rows)

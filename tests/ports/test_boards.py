@@ -1,11 +1,12 @@
 """What a query costs on emulated boards: instructions, exact as the emulators count, and bytes."""
 
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from twinedge.pack import write_pack
+from twinedge.pack import InputMap, TargetCurve, write_pack
 
 MACS = 1_048_576  # of the second layer: 32 anchors in both orders, 128 times 128
 
@@ -15,7 +16,11 @@ MODELS = {
     "silu": ((128, 128), "silu", [32]),
     "four": ((64, 64), "relu", [8, 8, 8, 8]),
     "smaller": ((112, 112), "relu", [32]),
+    "plain": ((56, 56), "relu", [8, 8, 8, 8]),
+    "mapped": ((48, 48), "relu", [8, 8, 8, 8]),
+    "tiny": ((16, 8), "silu", [5, 4]),
 }
+FEATURES, MORE, BINS = 8, 8, 12  # of a map: features, outputs beyond them, bins of most features
 
 # Most instructions of a query per multiply-add, including everything from float features to the
 # spread, with relu.
@@ -36,14 +41,42 @@ SILU, SILU_BY_CURVE = 1.08, {"riscv32-virt": 1.25, "esp8266": 1.19}
 # relative to the runtime before it had them.
 INTERVALS, INTERVALS_RAM, TEXT_BEFORE, INTERVALS_TEXT = 1.03, 64, 4484, 940
 FOUR = 0.30  # of that in four small twins
+MAPPED = 1.02  # of a plain model of about the same bytes
+# What a map and a target curve add to the text on a Cortex-M4: to predict, and with all checks.
+MAP_TEXT, TARGET_CURVE_TEXT = 552, 420
 BOARDS = [one if one == "mps2-an386" else pytest.param(one, marks=pytest.mark.slow) for one in MOST]
+
+
+def with_map(pack):
+    """Put a map in front of a pack: of half of its inputs, one of them without a curve."""
+    rng = np.random.default_rng(4)
+    bins = np.full(FEATURES, BINS, np.uint8)
+    bins[2] = 0
+    knots = [np.sort(rng.choice(np.arange(-30000, 30000), n + 1, replace=False)) for n in bins if n]
+    rows = sum(map(len, knots))
+    curves = InputMap(
+        bins,
+        rng.integers(6, 10, FEATURES + MORE).astype(np.uint8),
+        np.concatenate(knots).astype(np.int16),
+        rng.integers(-128, 128, (rows, FEATURES + MORE)).astype(np.int8),
+    )
+    scaling = {"x_offset": pack.x_offset[:FEATURES], "x_gain": pack.x_gain[:FEATURES]}
+    return replace(pack, **scaling, map=curves)
+
+
+def with_target_curve(pack):
+    """Let the targets of a pack grow with the exponential of its estimates."""
+    estimates = np.arange(-(2**20), 2**20 + 1, 2**14)
+    values = np.rint(1e6 * np.exp(estimates / 2**19)).astype(np.int32)
+    return replace(pack, target_curve=TargetCurve(-(2**20), 14, values))
 
 
 @pytest.fixture(scope="module")
 def run(untrained, packs, builder):
     """Three queries of a model on a board, run once: ``run(model, board)``.
 
-    "relu with intervals" is the model "relu" with them.
+    "relu with intervals" is the model "relu" with them, "tiny with a map and a target curve" the
+    model "tiny" with these.
     """
     from twinedge_export.boards import run_pack
     from twinedge_export.boards.build import flags_for
@@ -53,8 +86,14 @@ def run(untrained, packs, builder):
 
     def make(model, board, *flags):
         if model not in made:
-            made[model] = untrained(*MODELS[model.split()[0]])
-            if model.endswith("with intervals"):
+            mapped = "map" in model
+            shape = MODELS[model.split()[0]]
+            made[model] = untrained(*shape, features=FEATURES + MORE * mapped)
+            if mapped:
+                made[model] = with_map(made[model])
+            if "target curve" in model:
+                made[model] = with_target_curve(made[model])
+            if "intervals" in model:
                 made[model] = packs.with_intervals(np.random.default_rng(3), made[model])
         if (model, board, flags) not in results:
             content = write_pack(made[model], metadata=False)
@@ -87,6 +126,46 @@ def test_four_small_twins_cost_less_than_a_third(run):
     assert four.image.pack_bytes <= 1.2 * relu.image.pack_bytes
     assert four.macs_per_query == MACS / 4
     assert four.instructions_per_query <= FOUR * relu.instructions_per_query
+
+
+def test_a_map_costs_no_more_than_wider_layers(run):
+    """Of about the same bytes: layers of 48 behind a map with 8 more outputs, layers of 56."""
+    board = "mps2-an386"
+    plain, mapped = run("plain", board), run("mapped", board)
+    assert 0.95 <= mapped.image.pack_bytes / plain.image.pack_bytes <= 1.1
+    assert mapped.instructions_per_query <= MAPPED * plain.instructions_per_query
+
+
+def test_what_map_and_target_curve_cost_in_flash(run):
+    board = "mps2-an386"
+    for intervals in ("", " with intervals"):
+        text = {
+            name: run(f"{model}{intervals}", board).image.sizes.text
+            for name, model in {
+                "plain": "plain",
+                "map": "mapped",
+                "target curve": "plain with a target curve",
+            }.items()
+        }
+        assert text["map"] <= text["plain"] + MAP_TEXT
+        assert text["target curve"] <= text["plain"] + TARGET_CURVE_TEXT
+
+
+CURVED = ("tiny with a map", "tiny with a target curve", "tiny with a map and a target curve")
+SMALL_BOARDS = ["mps2-an386", "microbit", "uno"]
+
+
+@pytest.mark.parametrize(
+    "board",
+    [
+        one if one in SMALL_BOARDS else pytest.param(one, marks=pytest.mark.slow)
+        for one in (*MOST, "uno")
+    ],
+)
+def test_maps_and_target_curves_are_the_same_bits_on_every_core(run, board):
+    for model in CURVED:
+        run(model, board)  # asserts it
+        run(f"{model} with intervals", board)
 
 
 @pytest.mark.parametrize("board", ["mps2-an386", pytest.param("microbit", marks=pytest.mark.slow)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.measurements import build_kind, read_entries
-from twinedge.budget.model import from_pack
+from twinedge.budget.read_model import from_pack
 from twinedge.budget.worst import read_worst
 from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import bounds, evaluate, outside, quantise
