@@ -12,7 +12,7 @@ import numpy as np
 
 from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.measurements import FEATURE, NEAREST, scratch_cells
-from twinedge.budget.model import from_pack
+from twinedge.budget.read_model import from_pack
 from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError

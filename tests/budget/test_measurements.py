@@ -12,7 +12,7 @@ import pytest
 
 from twinedge.budget import Model, read_firmware, write_firmware
 from twinedge.budget.measurements import Scratch, read_runtime
-from twinedge.budget.model import from_pack
+from twinedge.budget.read_model import from_pack
 from twinedge.pack import write_pack
 
 

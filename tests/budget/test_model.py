@@ -19,7 +19,8 @@ from twinedge.budget.limits import (
     smaller_in_bytes,
     smaller_in_params,
 )
-from twinedge.budget.model import from_pack, from_run, largest, of_pack, pack_fault
+from twinedge.budget.model import largest, pack_fault
+from twinedge.budget.read_model import from_pack, from_run, of_pack
 from twinedge.pack import write_pack
 from twinedge.scoring import calibration
 

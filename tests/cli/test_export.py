@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from twinedge.budget import board_named, board_verdict, read_firmware
-from twinedge.budget.model import from_pack
+from twinedge.budget.read_model import from_pack
 from twinedge_export.files import PURPOSES
 
 TWIN = ("--formats", "twin", "--select", "xy")

@@ -7,7 +7,7 @@ import pytest
 
 from twinedge import scoring
 from twinedge.budget import twin_bytes
-from twinedge.budget.model import from_run
+from twinedge.budget.read_model import from_run
 from twinedge.runtime.reference import evaluate, map_points
 from twinedge_export.report.formats import markdown, page, sheet
 from twinedge_export.report.interactive import anchor_targets, column_range, usual_query

@@ -15,7 +15,7 @@ from twinedge.cli.output import (
     print_table,
     print_text,
 )
-from twinedge.cli.values import Several, Whole, WordOr, exported
+from twinedge.cli.values import Several, Whole, exported
 from twinedge.defaults import ANCHORS, OUTPUT, WEIGHTS
 from twinedge.errors import InputError
 from twinedge.progress import progress_bar
@@ -148,7 +148,8 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     """Return the model of a run, a pack or the options, and the size of the file if it is one."""
     from twinedge.budget import Model
     from twinedge.budget.limits import with_map
-    from twinedge.budget.model import TARGET_BINS, from_pack, from_run
+    from twinedge.budget.model import TARGET_BINS
+    from twinedge.budget.read_model import from_pack, from_run
 
     if bits := numbers.pop("bits"):
         numbers["weights"] = numbers["weights"] or _BITS[bits]
@@ -337,12 +338,8 @@ def list_boards(as_json: bool) -> None:
 @options.value(
     "--tries", "N", Whole(1), default=6, text="Widths to try, from the widest that fits."
 )
-@options.value(
-    "--input-map",
-    "none|auto|BINS",
-    WordOr(Whole(1, 255), "none", "auto"),
-    default="none",
-    text="Learn curves of so many straight pieces in front of the twins; auto tries both.",
+@options.input_map(
+    "Learn curves of so many straight pieces in front of the twins; auto tries both."
 )
 @options.target_curve
 @options.effort("normal", "How long to train the winner.")
@@ -389,7 +386,7 @@ def fit(
     """
     from twinedge.atomic_files import EXPORT, RUN, check_folder
     from twinedge.budget import board_named, board_verdict, read_firmware
-    from twinedge.budget.model import from_pack
+    from twinedge.budget.read_model import from_pack
     from twinedge.cli.export import note_earlier
     from twinedge.cli.reading import read_source
     from twinedge.fitting import TrainSettings, fit_source

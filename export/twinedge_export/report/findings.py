@@ -10,7 +10,7 @@ import numpy as np
 
 from twinedge import defaults
 from twinedge.budget import Model, Runtime, all_boards, ann_bytes, summarise, twin_bytes
-from twinedge.budget.model import from_pack
+from twinedge.budget.read_model import from_pack
 from twinedge.data import read_features
 from twinedge.errors import InputError
 from twinedge.evaluation.verdict import Rival

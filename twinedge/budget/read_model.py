@@ -1,0 +1,118 @@
+"""Read the shape of a model from a pack or a run."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twinedge import defaults
+from twinedge.budget.model import TARGET_BINS, Model, layers
+from twinedge.errors import InputError
+from twinedge.pack import Pack, read_pack
+from twinedge.run_record import FILE, read_record
+
+_POINTS = "points.npz"  # arrays of a run
+
+
+def from_pack(path: Path) -> tuple[Model, int]:
+    """Read a pack; returns its model and the size of the file in bytes, with metadata.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is damaged.
+    """
+    try:
+        data = path.read_bytes()
+        pack = read_pack(data)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return of_pack(pack), len(data)
+
+
+def of_pack(pack: Pack) -> Model:
+    """Return the shape of what a pack holds."""
+    model = Model(
+        pack.features,
+        pack.hidden,
+        tuple(int(count) for count in pack.counts),
+        pack.neighbors,
+        pack.activation,
+        f"int{pack.weight_bits}",
+    )
+    if pack.map is not None:
+        rows, outputs = pack.map.table.shape
+        curves = int(np.count_nonzero(pack.map.bins))
+        model = replace(model, map_outputs=outputs, map_rows=rows, map_curves=curves)
+    if pack.target_curve is not None:
+        model = replace(model, target_bins=len(pack.target_curve.values) - 1)
+    if pack.intervals is None and pack.domain is None:
+        return model
+    levels = 0 if pack.intervals is None else len(pack.intervals.quantiles)
+    return replace(model, intervals=True, levels=levels)
+
+
+def from_run(
+    folder: Path,
+    anchors: int = defaults.ANCHORS,
+    weights: str = defaults.WEIGHTS,
+    intervals: bool = True,
+) -> Model:
+    """Read the shape of a trained model from its run folder, without its networks.
+
+    Parameters
+    ----------
+    folder : path
+        Run folder.
+    anchors : int
+        How many of its training points would travel to the device.
+    weights : str
+        How its weights would be stored.
+    intervals : bool
+        Whether its pack would have intervals, if the run has them.
+
+    Raises
+    ------
+    InputError
+        If it is not a run of this version.
+    """
+    record = read_record(folder)
+    try:
+        parameters, calibration = record["parameters"], record["calibration"]
+        model = Model.of(
+            len(record["feature_names"]),
+            layers(parameters["hidden"]),
+            anchors,
+            twins=parameters["twins"],
+            neighbors=parameters["neighbors"] if parameters["pairs"] == "neighbors" else 0,
+            activation=record["chosen"]["activation"],
+            weights=weights,
+        )
+        model = replace(model, **_curves(folder, record["chosen"]))
+        if not calibration or not intervals:
+            return model
+        return replace(model, intervals=True, levels=len(calibration["quantiles"]))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{folder / FILE} does not say what was trained") from error
+
+
+def _curves(folder: Path, chosen: dict[str, Any]) -> dict[str, Any]:
+    """Read the shape of the map and the target curve of a run, as its export would have them.
+
+    The bins of a target curve follow from the targets, and are usually about this many.
+    """
+    found = {"target_bins": 0 if chosen.get("target_curve", "none") == "none" else TARGET_BINS}
+    if chosen.get("input_map", "none") == "none":
+        return found
+    path = folder / _POINTS
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            counts, table = file["map_counts"], file["map_table"]
+        rows, outputs = table.shape
+    except Exception as error:  # the readers of zip and npy raise a dozen kinds
+        raise InputError(f"{path} does not hold the map of the run; train it again") from error
+    curves = int(np.count_nonzero(counts))
+    return {**found, "map_outputs": outputs, "map_rows": rows, "map_curves": curves}
