@@ -243,11 +243,11 @@ def fit_source(source: Source, settings: TrainSettings) -> "Run":
     from twinedge.run_folder import Run, check_writable, checkpoint_of
     from twinedge.scoring.weights import effective_rows, of_rows, relative
 
+    check_curve(source, settings.target_curve)
     report, folder, checkpoint = settings.report or _ignore, settings.folder, None
     if folder is not None:
         check_writable(folder, overwrite=settings.overwrite)
         checkpoint = checkpoint_of(folder)
-    check_curve(source, settings.target_curve)
     for remark in source.remarks:
         report(remark)
     start = perf_counter()

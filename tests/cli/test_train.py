@@ -25,6 +25,7 @@ def test_a_training_reports_what_it_did(trained):
         "activation": "relu",
         "learning_rate": 0.01,
         "weight_decay": 0.03,
+        "input_map": "none",
         "target_curve": "none",
         "steps": 300,
         "taught": None,

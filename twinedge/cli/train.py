@@ -109,6 +109,10 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     text="Models that teach the networks: networks, trees, boosting, gp; or none. auto uses all, "
     "unless quick or with --steps.",
 )
+@options.input_map(
+    "Learn a curve for each feature in front of the networks, of so many straight pieces at most; "
+    "auto tries on folds whether that lowers the error."
+)
 @options.target_curve
 @options.flag(
     "--intervals/--no-intervals", default=True, text="Learn how large an error to expect."
@@ -134,6 +138,7 @@ def train(
     effort: str,
     steps: int | str,
     teachers: list[str] | str,
+    input_map: int | str,
     target_curve: str,
     intervals: bool,
     n_jobs: int | None,
@@ -168,6 +173,10 @@ def train(
     Rows may count more or less than others, with --weight: in training, in intervals, and in all
     errors that are printed.
 
+    A target that jumps or bends sharply along a column is hard to follow for a small network. With
+    --input-map, curves of the columns are learnt in front of it; layers are narrower then, so that
+    a pack does not become larger.
+
     Errors of prices, counts or lifetimes grow with their size. With --target-curve, the logarithm
     (log; log1p if there are zeros) or the root (sqrt) is learnt. Predictions and intervals are in
     units of the target all the same; a prediction is then a median rather than a mean.
@@ -185,6 +194,7 @@ def train(
         effort=effort,
         steps=steps,
         teachers=teachers,
+        input_map=input_map,
         target_curve=target_curve,
         intervals=intervals,
         impute=reading["impute"],
@@ -207,7 +217,7 @@ def train(
             result.pop(k, None)
             for k in ("verdict", "by_time", "time_ranges", "groups", "folds", "curve_choice")
         )
-        print_record(with_reasons(result))
+        print_record(with_reasons({**result, "input_map": describe_map(result["input_map"])}))
         if blocks:
             print_blocks(blocks)
         if of_folds:
@@ -234,6 +244,13 @@ def describe_order(ranges: dict[str, list[str]]) -> str:
         f"Trained on rows until {past}, tested on later ones until {future}: the test scores are "
         "for the future of what was learnt."
     )
+
+
+def describe_map(pieces: int | str) -> str:
+    """Describe the curves in front of the networks, or that there are none."""
+    if pieces == "none":
+        return "none"
+    return f"curves of at most {pieces} pieces in front of the networks"
 
 
 def describe_curve(choice: dict[str, Any]) -> str:
@@ -269,6 +286,7 @@ def summary(run: "Run") -> dict[str, Any]:
         "activation": model.activation_,
         "learning_rate": model.learning_rate_,
         "weight_decay": model.weight_decay_,
+        "input_map": model.input_map_,
         "target_curve": model.target_curve_,
         **run.scores,
         "steps": model.steps_,
