@@ -10,7 +10,6 @@ WITHIN = 0.01  # fraction by which the error with the fewest anchors may exceed 
 TOLERANCE = 0.02  # fraction by which rounding may raise the validation error
 COVERAGE = 0.9  # share of the true values between low and high
 ANN_STEPS = 4000  # training steps of the ordinary networks that a report compares with
-MAP_BINS, MAP_EXTRA = 8, 8  # of an input map: pieces of a curve, outputs beside the features
 
 RUN = "runs/latest"  # folder that train writes
 OUTPUT = "out"  # folder that export writes

@@ -154,6 +154,8 @@ def test_maps_are_tried_on_request_where_they_can_be(points, firmware, mapped_fi
     X, said = points[0][0], []
     for input_map, kinds in (("none", [0]), (5, [5]), ("auto", [0, 8])):
         assert fit_board.map_kinds(input_map, X, UNO, mapped_firmware, said.append) == kinds
+    long = np.tile(X, (40, 1))
+    assert fit_board.map_kinds("auto", long, UNO, mapped_firmware, said.append) == [0, 16]
     assert fit_board.map_kinds("auto", X > 0, UNO, mapped_firmware, said.append) == [0]
     assert said == []
     assert fit_board.map_kinds("auto", X, UNO, firmware, said.append) == [0]

@@ -433,9 +433,18 @@ def changed(run, tmp_path, key, values):
     folder = tmp_path / "run"
     shutil.copytree(run, folder, dirs_exist_ok=True)
     record = json.loads((run / "run.json").read_text())
-    record[key] = record[key] | values if isinstance(values, dict) else values
+    record[key] = (record.get(key) or {}) | values if isinstance(values, dict) else values
     (folder / "run.json").write_text(json.dumps(record))
     return folder
+
+
+def test_a_run_with_curves_says_how_large_they_are(tiny_run, tmp_path):
+    folder = changed(tiny_run, tmp_path, "map", {"outputs": 11, "knots": [9, 0, 5]})
+    model = from_run(folder, anchors=16)
+    assert (model.map_outputs, model.map_rows, model.map_curves) == (11, 14, 2)
+    assert model.target_bins == 0
+    folder = changed(tiny_run, tmp_path, "chosen", {"target_curve": "log"})
+    assert from_run(folder).target_bins == 256
 
 
 def test_runs_without_intervals_with_neighbors_and_with_twins(tiny_run, tmp_path):
@@ -455,6 +464,10 @@ BAD_RUNS = [
     ("feature_names", [], "0 features"),
     ("chosen", {"activation": "tanh"}, "relu or silu"),
     ("calibration", 5, "does not say what was trained"),
+    ("map", 5, "does not say what was trained"),
+    ("map", {"outputs": 8}, "does not say what was trained"),
+    ("map", {"outputs": "many", "knots": [3]}, "does not say what was trained"),
+    ("map", {"outputs": 2, "knots": [3, 3, 0]}, "2 outputs of a map of 3 features"),
     ("calibration", {"quantiles": None}, "does not say what was trained"),
 ]
 

@@ -12,8 +12,6 @@ from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack
 from twinedge.run_record import FILE, read_record
 
-_POINTS = "points.npz"  # arrays of a run
-
 
 def from_pack(path: Path) -> tuple[Model, int]:
     """Read a pack; returns its model and the size of the file in bytes, with metadata.
@@ -61,7 +59,7 @@ def from_run(
     weights: str = defaults.WEIGHTS,
     intervals: bool = True,
 ) -> Model:
-    """Read the shape of a trained model from its run folder, without its networks.
+    """Read the shape of a trained model from its ``run.json``.
 
     Parameters
     ----------
@@ -91,7 +89,7 @@ def from_run(
             activation=record["chosen"]["activation"],
             weights=weights,
         )
-        model = replace(model, **_curves(folder, record["chosen"]))
+        model = replace(model, **_curves(record))
         if not calibration or not intervals:
             return model
         return replace(model, intervals=True, levels=len(calibration["quantiles"]))
@@ -99,20 +97,15 @@ def from_run(
         raise InputError(f"{folder / FILE} does not say what was trained") from error
 
 
-def _curves(folder: Path, chosen: dict[str, Any]) -> dict[str, Any]:
+def _curves(record: dict[str, Any]) -> dict[str, Any]:
     """Read the shape of the map and the target curve of a run, as its export would have them.
 
     The bins of a target curve follow from the targets, and are usually about this many.
     """
-    found = {"target_bins": 0 if chosen.get("target_curve", "none") == "none" else TARGET_BINS}
-    if chosen.get("input_map", "none") == "none":
-        return found
-    path = folder / _POINTS
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            counts, table = file["map_counts"], file["map_table"]
-        rows, outputs = table.shape
-    except Exception as error:  # the readers of zip and npy raise a dozen kinds
-        raise InputError(f"{path} does not hold the map of the run; train it again") from error
-    curves = int(np.count_nonzero(counts))
-    return {**found, "map_outputs": outputs, "map_rows": rows, "map_curves": curves}
+    curve, found = record["chosen"].get("target_curve", "none"), record.get("map")
+    sizes = {"target_bins": 0 if curve == "none" else TARGET_BINS}
+    if found is None:
+        return sizes
+    knots = found["knots"]
+    sizes |= {"map_outputs": found["outputs"], "map_rows": sum(knots)}
+    return {**sizes, "map_curves": sum(one > 0 for one in knots)}
