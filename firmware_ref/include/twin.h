@@ -128,9 +128,9 @@ typedef struct twin_model {
     twin_flash counts;
     twin_flash anchors;
     twin_flash targets;
-    uint32_t twin_size;   /* bytes of one twin in the pack */
-    uint16_t anchor_size; /* bytes of the features of one anchor in the pack */
-    uint16_t features;    /* numbers in a query */
+    uint32_t twin_size;    /* bytes of one twin in the pack */
+    uint16_t anchor_size;  /* bytes of the features of one anchor in the pack */
+    uint16_t features;     /* numbers in a query */
     uint16_t hidden[3];    /* widths of the hidden layers */
     uint16_t twin_count;   /* networks */
     uint16_t anchor_count; /* anchors of all twins */

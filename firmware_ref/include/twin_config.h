@@ -51,7 +51,7 @@
 #define TWIN_INT16 1
 #endif
 
-/* 1: packs with an input map: curves of the features in front of the networks.
+/* 1: packs with an input map: a curve for each feature, in front of the networks.
  * 0: they are refused as unsupported. */
 #ifndef TWIN_MAP
 #define TWIN_MAP 1

@@ -85,8 +85,8 @@ void twin_watch_add_prediction_raw(twin_watch *watch, const twin_model *model,
 /* Add the true value of a prediction, with `given` as it was at the time. In any order, late,
  * for all, some or none. Sets `model->quantile`, so that the next prediction has the adapted
  * interval, at once and in every run of this model: no other thread may use the model meanwhile.
- * `target` is in the units of the raw mean: (y - offset) / gain of the target, rounded; INT32_MIN
- * is ignored. */
+ * `target` is in the units of the raw mean: (y - offset) / gain of the target, rounded, or what
+ * twin_estimate_raw makes of that; INT32_MIN is ignored. */
 #define twin_watch_add_target_raw TWIN_CONFIGURED(twin_watch_add_target_raw)
 void twin_watch_add_target_raw(twin_watch *watch, twin_model *model, const twin_raw *given,
                                int32_t target);

@@ -333,7 +333,7 @@ static twin_status twini_check_bytes(twin_opening *opening, twini_size *left) {
     return twini_read_model(opening->model, pack, opening->size);
 }
 
-/* Faults 13 to 16. A step ends before a row of weights. */
+/* Faults 17 to 20. A step ends before a row of weights. */
 static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
     const twin_model *model = opening->model;
     unsigned number = TWIN_OPEN_STEPS ? opening->number : 0u;
@@ -375,7 +375,7 @@ static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
     return 0;
 }
 
-/* Faults 17 to 19. A step ends before an anchor. */
+/* Faults 21 to 23. A step ends before an anchor. */
 static unsigned twini_check_anchors(twin_opening *opening, twini_size *left) {
     const twin_model *model = opening->model;
     unsigned number = TWIN_OPEN_STEPS ? opening->number : 0u;
