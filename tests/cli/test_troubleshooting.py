@@ -47,6 +47,7 @@ COMMANDS = {
     "the-file-does-not-exist": "train none.csv --target y",
     "there-is-no-such-target-column": "train good.csv --target z",
     "the-folder-holds-something-else": "train good.csv --target y -o taken --steps 20 --hidden 8",
+    "a-target-has-no-place-on-the-curve": "train good.csv --target y --target-curve log",
     "the-training-diverged": "train good.csv --target y --hidden 8 --steps 50 --learning-rate 1e30 "
     "--weight-decay 0 --activation relu",
     "there-is-no-run-to-export": "export",
