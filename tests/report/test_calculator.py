@@ -160,6 +160,35 @@ def test_what_is_counted_is_shown(opened, page_file, firmware, found):
     assert not set(drawn[0]) & set(drawn[1])
 
 
+def test_a_model_with_curves_is_where_the_calculator_starts(opened, bent, write, tmp_path):
+    from twinedge_export.report.formats import page as format_page
+
+    text = write(bent)
+    kept = [one for one in text.sections if one.panel != "try"]
+    bare = [replace(one, figures=()) for one in kept]  # figures take long to draw
+    text = replace(text, sections=tuple(bare), predictor={})
+    (tmp_path / "bent.html").write_text(format_page(text), "utf-8")
+    page = opened(tmp_path / "bent.html", unfolded=True)
+
+    def result():
+        return json.loads(page.locator("#panel").get_attribute("data-result"))
+
+    start, counted = result(), bent.costs.budget
+    for key in ("twin_bytes", "twin_params", "sections", "multiply_adds", *CURVES):
+        assert start[key] == counted[key], key
+    assert "map " in page.locator("#parts").text_content()
+    page.get_by_label("Pieces of each feature", exact=False).last.fill("0")
+    assert result()["map_outputs"] == 0
+    page.locator("#with-target-curve").select_option("without")
+    assert set(CURVES) & set(result()["sections"]) == set()
+    assert "target_curve" not in result()["sections"]
+    assert result()["twin_bytes"] < start["twin_bytes"]
+    page.get_by_role("button", name="Back to this model").click()
+    assert result() == start
+    page.get_by_label("Pieces of each feature", exact=False).last.fill("256")
+    assert page.locator("#result").get_attribute("class") == "result refused"
+
+
 def test_fields_buttons_and_keys_and_the_example_of_the_paper(opened, page_file):
     page = opened(page_file, unfolded=True)
 

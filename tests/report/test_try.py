@@ -101,6 +101,21 @@ def compare(found, printed):
         assert [one[name] for one in found] == printed[name], name
 
 
+def test_curves_to_the_last_bit(opened, bent, write, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("bent.html").write_text(format_page(only_predictor(write(bent))), "utf-8")
+    Path("bent.twin").write_bytes(bent.pack.data)
+    page = opened(tmp_path / "bent.html")
+    facts, _ = enter(page, [])
+    rows = random_rows(facts, QUERIES, seed=0)
+    _, found = enter(page, rows)
+    names = [column["name"] for column in facts["columns"]]
+    compare(found, predicted(capsys, "bent.twin", names, rows))
+    assert len({one["prediction"] for one in found}) > QUERIES // 2
+    assert min(one["prediction"] for one in found) > 0  # of a logarithm
+    assert facts["targets"][0] > 0
+
+
 def test_many_queries_with_names_and_holes_to_the_last_bit(
     opened, stones_page, stones_pack, capsys, tmp_path, monkeypatch
 ):
