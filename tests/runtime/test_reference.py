@@ -66,7 +66,7 @@ def queries(rng, pack, count):
         rng.integers(-33000, 33001, (count, pack.features))
         + rng.choice([0, 0.5, 0.49], count)[:, None]
     )
-    q[0] = pack.anchors[rng.integers(len(pack.anchors))]
+    q[0] = pack.anchors[rng.integers(len(pack.anchors)), : pack.features]
     x = q / pack.x_gain.astype(np.float64) + pack.x_offset
     wild = rng.random(x.shape) < 0.1
     x = np.where(wild, rng.choice(EXTREMES, x.shape), x)
@@ -87,7 +87,8 @@ def test_random_packs_give_the_same_bits(plain, random_pack, seed):
 def test_many_random_packs_give_the_same_bits(plain, random_pack, seed):
     rng = np.random.default_rng([8, seed])
     for number in range(50):
-        pack = random_pack(rng, scaled=bool(number % 2))
+        kinds = {"scaled": number & 1, "mapped": number & 2, "curved": number & 4}
+        pack = random_pack(rng, **{name: bool(bit) for name, bit in kinds.items()})
         assert_same_bits(plain, pack, queries(rng, pack, 3))
 
 
