@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from twinedge import TwinRegressor, atomic_files
 from twinedge.atomic_files import digest
@@ -111,6 +112,52 @@ def test_a_generator_and_numbers_of_numpy_are_stored_as_plain_ones(tiny_run, tmp
     assert record["scores"] == {"rmse_val": 0.5}
     assert record["source"] == {"rows": [1, 2]}
     assert load_run(tmp_path / "run").model.random_state is None
+
+
+@pytest.fixture(scope="module")
+def bowed(curve, tiny_twin, tmp_path_factory):
+    """A run of a model that learnt a curve, and the model."""
+    X, y = curve
+    model = clone(tiny_twin).set_params(target_curve="log").fit(X[:100], np.exp(y[:100] / 10))
+    folder = tmp_path_factory.mktemp("bowed") / "run"
+    Run(model, ("a", "b", "c"), "y", model.validation_, (X[100:], np.exp(y[100:] / 10))).save(
+        folder
+    )
+    return folder, model
+
+
+def test_a_target_curve_is_kept(bowed, curve):
+    folder, model = bowed
+    loaded = load_run(folder).model
+    assert loaded.scaling_.curve == model.scaling_.curve
+    assert loaded.target_curve_ == "log"
+    assert loaded.resolved().target_curve == "log"
+    assert loaded.curve_choice_ is None
+    np.testing.assert_array_equal(loaded.predict(curve[0]), model.predict(curve[0]))
+    np.testing.assert_array_equal(
+        loaded.predict_interval(curve[0]), model.predict_interval(curve[0])
+    )
+
+
+def test_runs_from_before_curves_load_as_they_were(tiny_run, tiny_twin, curve, tmp_path):
+    folder = shutil.copytree(tiny_run, tmp_path / "run")
+    record = json.loads((folder / "run.json").read_text())
+    for part, name in (("parameters", "target_curve"), ("chosen", "target_curve")):
+        del record[part][name]
+    del record["curve_choice"]
+    (folder / "run.json").write_text(json.dumps(record))
+    model = load_run(folder).model
+    assert model.scaling_.curve is None
+    np.testing.assert_array_equal(model.predict(curve[0]), tiny_twin.predict(curve[0]))
+
+
+@pytest.mark.parametrize("kind", ["cube", "auto", None, 3, ["log"]])
+def test_a_curve_that_does_not_exist_is_refused(bowed, complaint, tmp_path, kind):
+    folder = shutil.copytree(bowed[0], tmp_path / "run")
+    record = json.loads((folder / "run.json").read_text())
+    record["chosen"]["target_curve"] = kind
+    (folder / "run.json").write_text(json.dumps(record))
+    assert "is not a run of twinedge" in complaint(load_run, folder)
 
 
 # Damage.
