@@ -290,7 +290,7 @@ def multiply_adds(pack: Pack) -> int:
 
     With a single hidden layer, those of that layer.
     """
-    widths = pack.hidden if len(pack.hidden) > 1 else (pack.features, *pack.hidden)
+    widths = pack.hidden if len(pack.hidden) > 1 else (pack.inputs, *pack.hidden)
     return 2 * pack.members * sum(inputs * outputs for inputs, outputs in pairwise(widths))
 
 
