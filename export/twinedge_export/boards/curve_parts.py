@@ -99,11 +99,10 @@ def _measure(board: Port, part: str, say: Callable[[str], None]) -> dict[str, An
 
 def with_part(model: Model, part: str) -> Model:
     """Return a model with an input map of nine knots a feature, or with a target curve."""
+    if part != "map":
+        return replace(model, target_bins=64)
     features = model.features
-    if part == "map":
-        sizes = {"map_outputs": features, "map_rows": 9 * features, "map_curves": features}
-        return replace(model, **sizes)  # type: ignore[arg-type]
-    return replace(model, target_bins=64)
+    return replace(model, map_outputs=features, map_rows=9 * features, map_curves=features)
 
 
 def _run(builder: Builder, model: Model) -> BoardRun:
@@ -139,9 +138,9 @@ def _place_bytes(pair: _Pair, like: Model) -> int:
 
 def _cases(pair: _Pair, part: str, like: Model) -> Iterator[Case]:
     """Count the most instructions that the part adds to each of several models."""
-    candidates = _maps if part == "map" else _target_curves
+    candidates = _maps() if part == "map" else _target_curves()
     without, given = (one.with_program(worst.PROGRAM) for one in pair)
-    for model, packs in candidates(like):
+    for model, packs in candidates:
         plain, query = worst.extreme_pack(
             replace(like, features=model.features, hidden=(2,), counts=(2,), neighbors=0), _EXTREMES
         )
@@ -153,7 +152,7 @@ def _cases(pair: _Pair, part: str, like: Model) -> Iterator[Case]:
 _EXTREMES = worst.Extremes(targets=(2 * _ESTIMATE,), scaling=(1.0, 0.0, float(_QUERY)))
 
 
-def _maps(like: Model) -> Iterator[tuple[Model, list[dict[str, Any]]]]:
+def _maps() -> Iterator[tuple[Model, list[dict[str, Any]]]]:
     for features, curves, knots in _MAPS:
         bins = np.zeros(features, np.uint8)
         bins[:curves] = max(0, knots - 1)
@@ -171,7 +170,7 @@ def _maps(like: Model) -> Iterator[tuple[Model, list[dict[str, Any]]]]:
         yield model, found
 
 
-def _target_curves(like: Model) -> Iterator[tuple[Model, list[dict[str, Any]]]]:
+def _target_curves() -> Iterator[tuple[Model, list[dict[str, Any]]]]:
     found = []
     for shift, bins, rise, side in product(
         (0, 11, 24), (1, 5, MAX_CURVE_BINS), (1, 2**17), (-1, 0, 1)
