@@ -43,26 +43,34 @@ static void draw_floats(const twin_model *model, float *x, uint64_t *rng) {
 
 static float in_units(const twin_model *model, int32_t number) {
     twin_flash target = model->scaling + 8u * model->features;
-    volatile float product = (float)number * float_of(get(target + 4, 4));
+    volatile float product = (float)on_curve(model, number) * float_of(get(target + 4, 4));
     volatile float sum = product + float_of(get(target, 4));
     return sum;
 }
 
-static float distance_in_units(const twin_model *model, uint32_t number, uint32_t parts) {
-    volatile float product =
-        (float)number * float_of(get(model->scaling + 8u * model->features + 4, 4));
-    volatile float quotient = product / (float)parts;
+static float distance_in_units(const twin_model *model, int32_t mean, uint32_t number,
+                               uint32_t parts) {
+    volatile float product, quotient;
+    if (model->target_curve) {
+        int64_t low = (int64_t)mean - number / parts, high = (int64_t)mean + number / parts;
+        number = (uint32_t)on_curve(model, high > INT32_MAX ? INT32_MAX : high) -
+                 (uint32_t)on_curve(model, low < INT32_MIN ? INT32_MIN : low);
+        parts = 2;
+    }
+    product = (float)number * float_of(get(model->scaling + 8u * model->features + 4, 4));
+    quotient = product / (float)parts;
     return quotient;
 }
 
 /* Whether floats are those of the integers. */
 static void check_floats(const twin_model *model, const twin_prediction *out, const twin_raw *raw) {
     CHECK(bits_of(out->mean) == bits_of(in_units(model, raw->mean)));
-    CHECK(bits_of(out->spread) == bits_of(distance_in_units(model, raw->root, raw->count)));
+    CHECK(bits_of(out->spread) ==
+          bits_of(distance_in_units(model, raw->mean, raw->root, raw->count)));
     CHECK(out->intervals == raw->intervals && out->points == raw->points);
     CHECK(out->outside == raw->outside && out->missing == raw->missing);
     if (raw->intervals) {
-        CHECK(bits_of(out->scale) == bits_of(distance_in_units(model, raw->scale, 16)));
+        CHECK(bits_of(out->scale) == bits_of(distance_in_units(model, raw->mean, raw->scale, 16)));
         CHECK(bits_of(out->low) == bits_of(in_units(model, raw->low)));
         CHECK(bits_of(out->high) == bits_of(in_units(model, raw->high)));
     } else {

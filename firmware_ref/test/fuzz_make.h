@@ -76,9 +76,11 @@ static int has(const section *all, uint32_t count, uint32_t kind) {
 }
 
 static int is_needed(const shape *of, uint32_t kind) {
-    return kind == CURVE       ? of->silu != 0
-           : kind == INTERVALS ? (of->flags & SCALED) != 0
-                               : kind >= SCALING && kind <= ANCHORS;
+    return kind == CURVE          ? of->silu != 0
+           : kind == INTERVALS    ? (of->flags & SCALED) != 0
+           : kind == MAP          ? of->outputs != 0
+           : kind == TARGET_CURVE ? of->bins != 0
+                                  : kind >= SCALING && kind <= ANCHORS;
 }
 
 /* Make the list right for this shape: each section once, with its length and flag, all that are
@@ -94,7 +96,7 @@ static uint32_t fit(section *all, uint32_t count, const shape *of) {
         all[kept].length = section_bytes(of, kind, all[i].length);
         kept++;
     }
-    for (kind = SCALING; kind <= INTERVALS && kept < MOST_SECTIONS; kind++)
+    for (kind = SCALING; kind <= TARGET_CURVE && kept < MOST_SECTIONS; kind++)
         if (!has(all, kept, kind) && is_needed(of, kind)) {
             section one = {kind, 1, 0, 0, 0};
             one.length = section_bytes(of, kind, of->features + 3 * of->anchors);
@@ -120,23 +122,28 @@ static void swap(section *all, uint32_t i, uint32_t j) {
 static uint32_t work_of(const shape *of) {
     uint32_t d, products = of->hidden[of->layers - 1];
     for (d = 0; d < of->layers; d++)
-        products += (d ? of->hidden[d - 1] : of->features) * of->hidden[d];
+        products += (d ? of->hidden[d - 1] : inputs_of(of)) * of->hidden[d];
     return 2 * products > UINT32_MAX / of->anchors ? UINT32_MAX : 2 * products * of->anchors;
 }
 
 static int is_within(const shape *of, const limits *most) {
     sections all;
     uint32_t count = fit(all, 0, of);
-    return of->features <= most->features && of->anchors <= most->anchors &&
-           of->twins <= most->twins && work_of(of) <= most->work &&
+    return of->features <= most->features && of->rows * inputs_of(of) <= most->work &&
+           of->anchors <= most->anchors && of->twins <= most->twins && work_of(of) <= most->work &&
            bytes_of(all, count) <= most->bytes;
 }
 
 /* Set one size of a shape, from 0 on: features, anchors, twins, hidden layers. */
 static void set_size(shape *of, uint32_t which, uint32_t size) {
-    if (which == 0)
+    if (which == 0) {
         of->features = size;
-    else if (which == 1)
+        if (of->outputs && of->outputs < size)
+            of->outputs = size;
+        while (!can_share(of->rows, size))
+            of->rows /= 2;
+    }
+    if (which == 1)
         of->anchors = size < of->twins ? of->twins : size;
     else if (which == 2)
         of->twins = size;
@@ -148,7 +155,7 @@ static void set_size(shape *of, uint32_t which, uint32_t size) {
 
 /* Networks within limits. Sizes are drawn in any order: those that come late get what is left. */
 static shape draw_shape(const limits *most, uint64_t *rng) {
-    shape of = {1, 1, 0, {1, 1, 1}, 0, 1, 1, 0, 0}, next;
+    shape of = {1, 1, 0, {1, 1, 1}, 0, 1, 1, 0, 0, 0, 0, 0}, next;
     uint32_t i, first = below(rng, 4);
     of.layers = 1 + below(rng, 3);
     of.silu = below(rng, 2);
@@ -173,6 +180,19 @@ static shape draw_shape(const limits *most, uint64_t *rng) {
             }
         }
     }
+    next = of;
+    if (one_in(rng, 2)) {
+        next.outputs = of.features + below(rng, 9);
+        next.rows = any_size(rng, 16) % (SPAN * of.features + 1);
+        next.rows = next.rows > 1 ? next.rows : 0;
+    }
+    if (next.outputs <= MOST_WIDTH && is_within(&next, most))
+        of = next;
+    next.bins = one_in(rng, 2) ? 1 + any_size(rng, 12) % MOST_BINS : 0;
+    next.outputs = of.outputs;
+    next.rows = of.rows;
+    if (is_within(&next, most))
+        of = next;
     if (one_in(rng, 2))
         of.neighbors = 1 + below(rng, one_in(rng, 8) ? MOST_ANCHORS : of.anchors);
     return of;
@@ -218,6 +238,36 @@ static void temper_twin(uint8_t *twin, const shape *of, uint64_t *rng) {
     }
 }
 
+/* Write what states the sizes of a map and of a target curve. */
+static void write_curves(uint8_t *pack, uint32_t size, const shape *of) {
+    sections all;
+    const section *one;
+    uint32_t count = read_table(all, pack, size);
+    if (of->outputs && (one = find(all, count, of, MAP))) {
+        put(pack + one->at, of->outputs, 2);
+        put(pack + one->at + 2, of->rows, 2);
+    }
+    if (of->bins && (one = find(all, count, of, TARGET_CURVE)))
+        put(pack + one->at + 6, of->bins, 2);
+}
+
+/* Steps of any size, in reach of the estimates; and a map that does not saturate. */
+static void temper_target_curve(uint8_t *at, uint32_t bins, uint64_t *rng) {
+    uint32_t value = 0 - any_size(rng, 24), i;
+    put(at, of_any_size(rng), 4);
+    at[4] = (uint8_t)below(rng, 16);
+    for (i = 0; i <= bins; i++) {
+        put(at + TARGET_HEAD + 4 * i, value, 4);
+        value += 1 + any_size(rng, 14);
+    }
+}
+
+static void temper_map(uint8_t *map, const shape *of, uint64_t *rng) {
+    uint32_t j;
+    for (j = 0; j < of->outputs; j++)
+        map[MAP_HEAD + of->features + j] = (uint8_t)(6 + below(rng, 8));
+}
+
 /* Random bytes make networks that are zero or saturated nearly everywhere, and targets far beyond
  * what the estimates add: make most numbers as large as those of trained networks. */
 static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *rng) {
@@ -239,12 +289,16 @@ static void temper(uint8_t *pack, uint32_t size, const shape *of, uint64_t *rng)
         temper_intervals(pack + one->at, (one->length - INTERVALS_HEAD) / LEVEL, rng);
     if ((one = find(all, count, of, DOMAIN)))
         temper_domain(pack + one->at, of->features, rng);
+    if (of->outputs && (one = find(all, count, of, MAP)))
+        temper_map(pack + one->at, of, rng);
+    if (of->bins && (one = find(all, count, of, TARGET_CURVE)))
+        temper_target_curve(pack + one->at, of->bins, rng);
 }
 
 /* A sound pack in `most` bytes; in LARGE_BYTES it is as large as the format allows in some way. */
 static uint32_t make_pack(uint8_t *pack, uint32_t most, uint64_t *rng) {
     static const uint32_t others[] = {IDS, METADATA, DOMAIN, DOMAIN, SCHEMA,
-                                      0,   0x000A,   0x7FFF, 0x8000, 0xFFFF};
+                                      0,   0x000C,   0x7FFF, 0x8000, 0xFFFF};
     uint32_t kind = below(rng, 64), count = 0, size, i;
     const limits *within = kind < 58 ? &TINY : kind < 63 ? &SMALL : &MEDIUM;
     sections all;
@@ -264,6 +318,7 @@ static uint32_t make_pack(uint8_t *pack, uint32_t most, uint64_t *rng) {
     size = assemble(pack, most, all, count, pack, 1, rng);
     if (!size)
         return HEADER;
+    write_curves(pack, size, &of);
     if (!one_in(rng, 4))
         temper(pack, size, &of, rng);
     repair_values(pack, size, rng);

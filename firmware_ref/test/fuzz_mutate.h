@@ -24,7 +24,7 @@ static uint32_t rebuild(uint8_t *pack, uint32_t size, uint32_t most, const secti
 static void vary_shape(shape *of, uint64_t *rng) {
     const limits *most = one_in(rng, 64) ? &MEDIUM : one_in(rng, 8) ? &SMALL : &TINY;
     shape other = draw_shape(most, rng), old = *of;
-    uint32_t what = below(rng, 10), d;
+    uint32_t what = below(rng, 12), d;
     if (what < 6) {
         set_size(of, what,
                  what == 0   ? other.features
@@ -39,6 +39,13 @@ static void vary_shape(shape *of, uint64_t *rng) {
         of->silu = !of->silu;
     } else if (what == 8) {
         of->wide = !of->wide;
+    } else if (what == 9) {
+        of->outputs = other.outputs ? of->features + other.outputs - other.features : 0;
+        of->rows = can_share(other.rows, of->features) ? other.rows : 0;
+        if (of->outputs > MOST_WIDTH)
+            of->outputs = of->rows = 0;
+    } else if (what == 10) {
+        of->bins = other.bins;
     } else {
         of->neighbors = other.neighbors;
         of->flags = other.flags;
@@ -52,22 +59,26 @@ static uint32_t reshape(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *r
     sections all;
     uint32_t count;
     shape of;
-    if (!read_shape(&of, pack))
+    if (!read_shape(&of, pack, size))
         return make_pack(pack, most, rng);
+    while (!can_share(of.rows, of.features))
+        of.rows /= 2;
     vary_shape(&of, rng);
     count = fit(all, read_table(all, pack, size), &of);
     if (bytes_of(all, count) > most)
         return size;
     write_shape(&of, 1 + below(rng, 2), pack);
     size = rebuild(pack, size, most, all, count, 1, rng);
+    write_curves(pack, size, &of);
     repair_values(pack, size, rng);
     return size;
 }
 
 /* Change the sections. */
 static uint32_t restructure(uint8_t *pack, uint32_t size, uint32_t most, uint64_t *rng) {
-    static const uint32_t kinds[] = {0,      SCALING, CURVE, IDS,    METADATA, INTERVALS,
-                                     DOMAIN, SCHEMA,  10,    0x7FFF, 0x8000,   0xFFFF};
+    static const uint32_t kinds[] = {0,         SCALING, CURVE,  IDS,   METADATA,
+                                     INTERVALS, DOMAIN,  SCHEMA, MAP,   TARGET_CURVE,
+                                     12,        0x7FFF,  0x8000, 0xFFFF};
     sections all;
     uint32_t count = read_table(all, pack, size), i = below(rng, count + 1);
     section one = {0, 0, 0, 0, 0};
@@ -148,15 +159,18 @@ static uint32_t pick(const uint8_t *pack, uint32_t size, uint32_t *width, uint64
         *width = entry[k][1];
         return HEADER + ENTRY * i + entry[k][0];
     }
-    *width = all[i].kind == CURVE || all[i].kind == DOMAIN ? 2 : 4;
+    *width = all[i].kind == MAP                              ? 1 + below(rng, 2)
+             : all[i].kind == CURVE || all[i].kind == DOMAIN ? 2
+                                                             : 4;
     k = all[i].at + below(rng, all[i].length + 4) / *width * *width;
-    if (!read_shape(&of, pack) || all[i].length != section_bytes(&of, all[i].kind, all[i].length))
+    if (!read_shape(&of, pack, size) ||
+        all[i].length != section_bytes(&of, all[i].kind, all[i].length))
         return k;
     if (all[i].kind == TWINS) {
         k = all[i].at + below(rng, of.twins) * twin_bytes(&of);
         return k + pick_in_twin(&of, width, rng);
     }
-    features = up(2 * of.twins, 4) + 2 * of.anchors * up(of.features, 4);
+    features = up(2 * of.twins, 4) + 2 * of.anchors * up(inputs_of(&of), 4);
     if (all[i].kind == ANCHORS && k - all[i].at < features) {
         *width = 2;
         if (one_in(rng, 4)) /* how many anchors a twin has */
@@ -211,14 +225,14 @@ static void point(uint8_t *pack, uint32_t size, uint64_t *rng) {
     const uint8_t *row;
     layer first;
     shape of;
-    if (!read_shape(&of, pack) || !(twins = find(all, count, &of, TWINS)) ||
+    if (!read_shape(&of, pack, size) || !(twins = find(all, count, &of, TWINS)) ||
         !(anchors = find(all, count, &of, ANCHORS)))
         return;
     first = layer_of(&of, 0);
     row = pack + twins->at + below(rng, of.twins) * twin_bytes(&of) + first.weights;
     row += below(rng, 2 * first.outputs) * first.row;
-    at = anchors->at + up(2 * of.twins, 4) + below(rng, of.anchors) * 2 * up(of.features, 4);
-    for (i = 0; i < of.features; i++)
+    at = anchors->at + up(2 * of.twins, 4) + below(rng, of.anchors) * 2 * up(first.inputs, 4);
+    for (i = 0; i < first.inputs; i++)
         put(pack + at + 2 * i, (uint32_t)worst(row + i * first.width, first.width), 2);
 }
 

@@ -11,12 +11,13 @@
 /* clang-format off */
 #define COUNTERS(COUNTER)                                                                          \
     COUNTER(sound) COUNTER(repaired) COUNTER(scaled) COUNTER(version_1) COUNTER(version_2)         \
-    COUNTER(silu) COUNTER(wide) COUNTER(layers_1) COUNTER(layers_2) COUNTER(layers_3)              \
+    COUNTER(version_3) COUNTER(silu) COUNTER(wide) COUNTER(layers_1) COUNTER(layers_2) COUNTER(layers_3)              \
     COUNTER(several_twins) COUNTER(neighbors) COUNTER(section_scaling) COUNTER(section_twins)      \
     COUNTER(section_curve) COUNTER(section_anchors) COUNTER(section_ids)                           \
     COUNTER(section_metadata) COUNTER(section_intervals) COUNTER(section_domain)                   \
-    COUNTER(section_schema) COUNTER(section_unknown) COUNTER(large) COUNTER(stepped)               \
-    COUNTER(disturbed) COUNTER(refused_queries) COUNTER(filled_queries) COUNTER(outside_queries)   \
+    COUNTER(section_schema) COUNTER(section_map) COUNTER(section_target_curve)                     \
+    COUNTER(section_unknown) COUNTER(large) COUNTER(stepped) COUNTER(disturbed)                    \
+    COUNTER(refused_queries) COUNTER(filled_queries) COUNTER(outside_queries)   \
     COUNTER(watched) COUNTER(learnt) COUNTER(adapted)
 /* clang-format on */
 
@@ -37,15 +38,16 @@ static void count_pack(const twin_model *model, const uint8_t *pack, uint32_t si
     uint32_t i, width, count = read_table(all, pack, size);
     ADD(sound, 1);
     ADD(scaled, model->flags >> 1 & 1);
-    counts[get(pack + 4, 2) == 1 ? COUNT_version_1 : COUNT_version_2]++;
+    counts[COUNT_version_1 + get(pack + 4, 2) - 1]++;
     ADD(silu, model->silu);
     ADD(wide, model->wide);
     counts[COUNT_layers_1 + model->layers - 1]++;
     ADD(several_twins, model->twin_count > 1);
     ADD(neighbors, model->neighbors != 0);
     for (i = 0; i < count; i++)
-        counts[all[i].kind - 1 < SCHEMA ? COUNT_section_scaling + all[i].kind - 1
-                                        : COUNT_section_unknown]++;
+        counts[all[i].kind - 1 < (get(pack + 4, 2) > 2 ? TARGET_CURVE : SCHEMA)
+                   ? COUNT_section_scaling + all[i].kind - 1
+                   : COUNT_section_unknown]++;
     for (i = width = 0; i < model->layers; i++)
         width = model->hidden[i] > width ? model->hidden[i] : width;
     ADD(large, model->features > MOST_WIDTH / 2 || width > MOST_WIDTH / 2 ||
@@ -129,6 +131,12 @@ static twin_status try_pack(const uint8_t *data, uint32_t size, uint64_t *rng) {
     return status;
 }
 
+/* Whether values can be repaired: not if a map has rows that its features cannot share. */
+static int can_repair(const uint8_t *pack, uint32_t size) {
+    shape of;
+    return read_shape(&of, pack, size) && can_share(of.rows, of.features);
+}
+
 /* Repair the values: that changes nothing in a sound pack, and makes sound any other whose only
  * faults are values. */
 static void try_repaired(uint8_t *pack, uint32_t size, twin_status status, uint64_t *rng) {
@@ -166,8 +174,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (memcmp(pack, data, size) != 0)
             status = try_pack(pack, bytes, &rng);
     }
-    if (status == TWIN_ERROR_PADDING || status == TWIN_ERROR_VALUE ||
-        status == TWIN_ERROR_OVERFLOW || !status)
+    if ((status == TWIN_ERROR_PADDING || status == TWIN_ERROR_VALUE ||
+         status == TWIN_ERROR_OVERFLOW || !status) &&
+        can_repair(pack, bytes))
         try_repaired(pack, bytes, status, &rng);
     executions++;
     statuses[-status]++;

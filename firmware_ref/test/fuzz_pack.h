@@ -4,22 +4,65 @@
 #ifndef FUZZ_PACK_H
 #define FUZZ_PACK_H
 
-#include "fuzz.h"
+#include "fuzz_curves.h"
 
 enum { HEADER = 48, ENTRY = 12, MOST_SECTIONS = 32, CURVE_LENGTH = 193 };
-enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, DOMAIN, SCHEMA };
+enum {
+    SCALING = 1,
+    TWINS,
+    CURVE,
+    ANCHORS,
+    IDS,
+    METADATA,
+    INTERVALS,
+    DOMAIN,
+    SCHEMA,
+    MAP,
+    TARGET_CURVE
+};
 enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15 };
 enum { MOST_WIDTH = 1024, MOST_ANCHORS = 4096, MOST_TWINS = 256 };
 enum { NEAREST_ONLY = 1, SCALED = 2 }; /* flags of the header */
 
-/* What the header says of the networks. */
+/* What the header says of the networks, and what stands in front of them and behind: numbers that
+ * a map makes of the features, its rows, and bins of a target curve, each 0 if there is none. */
 typedef struct shape {
     uint32_t features, layers, silu, hidden[3], wide, twins, anchors, neighbors, flags;
+    uint32_t outputs, rows, bins;
 } shape;
 
+/* Numbers that the twins take. */
+static inline uint32_t inputs_of(const shape *of) {
+    return of->outputs ? of->outputs : of->features;
+}
+
+/* Its content starts at `at`; `there` bytes of it are in the file. */
+typedef struct section {
+    uint32_t kind, flags, at, length, there;
+} section;
+
+/* Sections as the table states them, truncated at the end of the file; returns how many. */
+static inline uint32_t read_table(section *all, const uint8_t *pack, uint32_t size) {
+    uint32_t i, count = get(pack + 6, 2);
+    for (i = 0; i < count && i < MOST_SECTIONS && HEADER + ENTRY * (i + 1) <= size; i++) {
+        const uint8_t *entry = pack + HEADER + ENTRY * i;
+        all[i].kind = get(entry, 2);
+        all[i].flags = get(entry + 2, 2);
+        all[i].at = get(entry + 4, 4);
+        all[i].length = get(entry + 8, 4);
+        if (all[i].at > size)
+            all[i].at = size;
+        if (all[i].length > size - all[i].at)
+            all[i].length = size - all[i].at;
+        all[i].there = all[i].length;
+    }
+    return i;
+}
+
 /* Returns whether such networks are possible. */
-static inline int read_shape(shape *of, const uint8_t *pack) {
-    uint32_t d;
+static inline int read_shape(shape *of, const uint8_t *pack, uint32_t size) {
+    section all[MOST_SECTIONS];
+    uint32_t d, count = get(pack + 4, 2) > 2 ? read_table(all, pack, size) : 0;
     of->features = get(pack + 20, 2);
     of->layers = pack[22];
     of->silu = pack[23];
@@ -33,15 +76,30 @@ static inline int read_shape(shape *of, const uint8_t *pack) {
         if (d < of->layers ? of->hidden[d] - 1 >= MOST_WIDTH : of->hidden[d])
             return 0;
     }
+    of->outputs = of->rows = of->bins = 0;
+    for (d = 0; d < count; d++) {
+        const uint8_t *at = pack + all[d].at;
+        if (all[d].kind == MAP && all[d].length >= MAP_HEAD) {
+            of->outputs = get(at, 2);
+            of->rows = get(at + 2, 2);
+            if (of->outputs < of->features || of->outputs > MOST_WIDTH)
+                return 0;
+        }
+        if (all[d].kind == TARGET_CURVE && all[d].length >= TARGET_HEAD) {
+            of->bins = get(at + 6, 2);
+            if (of->bins - 1 >= MOST_BINS)
+                return 0;
+        }
+    }
     return of->features - 1 < MOST_WIDTH && of->layers - 1 < 3 && of->silu < 2 && of->wide < 2 &&
            of->twins - 1 < MOST_TWINS && of->anchors >= of->twins && of->anchors <= MOST_ANCHORS &&
            of->neighbors <= MOST_ANCHORS && of->flags < 4;
 }
 
-/* Also the version: that of a scaled pack is 2. */
+/* Also the version: that of a scaled pack is 2, or 3 with a map or a target curve. */
 static inline void write_shape(const shape *of, uint32_t version, uint8_t *pack) {
     uint32_t d;
-    put(pack + 4, (of->flags & SCALED) ? 2 : version, 2);
+    put(pack + 4, of->outputs || of->bins ? 3 : (of->flags & SCALED) ? 2 : version, 2);
     put(pack + 20, of->features, 2);
     put(pack + 22, of->layers, 1);
     put(pack + 23, of->silu, 1);
@@ -65,7 +123,7 @@ static inline layer layer_of(const shape *of, uint32_t depth) {
     layer all = {0, 0, 0, 0, 0, 0, 0, 0, 16};
     uint32_t d;
     for (d = 0; d <= depth; d++) {
-        all.inputs = d ? of->hidden[d - 1] : of->features;
+        all.inputs = d ? of->hidden[d - 1] : inputs_of(of);
         all.outputs = of->hidden[d];
         all.kernels = d ? 1 : 2;
         all.width = 1 + of->wide;
@@ -111,7 +169,7 @@ static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t ot
     case CURVE:
         return 2 * CURVE_LENGTH;
     case ANCHORS:
-        return up(2 * of->twins, 4) + of->anchors * (2 * up(of->features, 4) + 4);
+        return up(2 * of->twins, 4) + of->anchors * (2 * up(inputs_of(of), 4) + 4);
     case IDS:
         return 4 * of->anchors;
     case INTERVALS:
@@ -122,36 +180,18 @@ static inline uint32_t section_bytes(const shape *of, uint32_t kind, uint32_t ot
         return 6 * of->features;
     case SCHEMA:
         return 4;
+    case MAP:
+        return of->outputs ? map_bytes(of->features, of->outputs, of->rows) : other;
+    case TARGET_CURVE:
+        return of->bins ? TARGET_HEAD + 4 * (of->bins + 1) : other;
     default:
         return other;
     }
 }
 
 static inline int is_required(uint32_t kind) {
-    return (kind >= SCALING && kind <= ANCHORS) || kind == INTERVALS;
-}
-
-/* Its content starts at `at`; `there` bytes of it are in the file. */
-typedef struct section {
-    uint32_t kind, flags, at, length, there;
-} section;
-
-/* Sections as the table states them, truncated at the end of the file; returns how many. */
-static inline uint32_t read_table(section *all, const uint8_t *pack, uint32_t size) {
-    uint32_t i, count = get(pack + 6, 2);
-    for (i = 0; i < count && i < MOST_SECTIONS && HEADER + ENTRY * (i + 1) <= size; i++) {
-        const uint8_t *entry = pack + HEADER + ENTRY * i;
-        all[i].kind = get(entry, 2);
-        all[i].flags = get(entry + 2, 2);
-        all[i].at = get(entry + 4, 4);
-        all[i].length = get(entry + 8, 4);
-        if (all[i].at > size)
-            all[i].at = size;
-        if (all[i].length > size - all[i].at)
-            all[i].length = size - all[i].at;
-        all[i].there = all[i].length;
-    }
-    return i;
+    return (kind >= SCALING && kind <= ANCHORS) || kind == INTERVALS || kind == MAP ||
+           kind == TARGET_CURVE;
 }
 
 /* A section of the length that it should have, or NULL. */
@@ -170,7 +210,7 @@ static inline void repair_file(uint8_t *pack, uint32_t size) {
     if (behind > size)
         behind = size;
     put(pack, 0x4E495754u, 4); /* TWIN */
-    if (get(pack + 4, 2) - 1 > 1)
+    if (get(pack + 4, 2) - 1 > 2)
         put(pack + 4, (get(pack + 38, 2) & SCALED) ? 2 : 1, 2);
     put(pack + 8, size, 4);
     put(pack + 16, crc_of(pack + behind, size - behind), 4);
@@ -285,7 +325,7 @@ static inline void repair_twin(uint8_t *twin, const shape *of, uint64_t *rng) {
 }
 
 static inline void repair_anchors(uint8_t *at, const shape *of) {
-    uint32_t left = of->anchors - of->twins, used = 2 * of->features, i, k;
+    uint32_t left = of->anchors - of->twins, used = 2 * inputs_of(of), i, k;
     uint8_t *features = at + up(2 * of->twins, 4), *targets;
     for (i = 0; i < of->twins; i++) {
         uint32_t more = get(at + 2 * i, 2);
@@ -315,7 +355,7 @@ static inline void repair_values(uint8_t *pack, uint32_t size, uint64_t *rng) {
     const section *one;
     uint32_t count = read_table(all, pack, size), end = HEADER + ENTRY * count, i;
     shape of;
-    if (!read_shape(&of, pack))
+    if (!read_shape(&of, pack, size))
         return;
     for (i = 0; i <= count; i++) {
         uint32_t start = i < count ? all[i].at : size;
@@ -326,6 +366,10 @@ static inline void repair_values(uint8_t *pack, uint32_t size, uint64_t *rng) {
     }
     if ((one = find(all, count, &of, SCALING)))
         repair_scaling(pack + one->at, of.features + 1);
+    if (of.outputs && (one = find(all, count, &of, MAP)))
+        repair_map(pack + one->at, of.features, of.outputs, of.rows);
+    if (of.bins && (one = find(all, count, &of, TARGET_CURVE)))
+        repair_target_curve(pack + one->at);
     if ((one = find(all, count, &of, TWINS)))
         for (i = 0; i < of.twins; i++)
             repair_twin(pack + one->at + i * twin_bytes(&of), &of, rng);

@@ -43,6 +43,7 @@ static void count_kernel(const char *name, int prepared) {
 typedef struct question {
     int16_t *query;
     int16_t *filled; /* with replacements for what is missing */
+    int16_t *taken;  /* by the twins */
     int refused;
     uint32_t outside, missing;
 } question;
@@ -65,6 +66,8 @@ static void look_up(const twin_model *model, question *of) {
         of->filled[i] = (int16_t)q;
         of->refused |= q == INT16_MIN;
     }
+    if (!of->refused)
+        map_query(model, of->filled, of->taken);
 }
 
 /* Mean and root of `count` estimates, and an interval around the mean. */
@@ -114,7 +117,7 @@ static void check_range(const twin_model *model, const int32_t *estimates) {
     uint32_t t, i, n = 0;
     shape of = {0};
     outputs last;
-    of.features = model->features;
+    of.features = model->inputs;
     of.layers = model->layers;
     of.wide = model->wide;
     of.flags = model->flags;
@@ -145,7 +148,7 @@ static uint32_t choose(const twin_model *model, const int16_t *query, const int3
     uint32_t t, i, j, first = 0, count = 0;
     CHECK(distance);
     for (i = 0; i < model->anchor_count; i++)
-        for (j = 0; j < model->features; j++) {
+        for (j = 0; j < model->inputs; j++) {
             twin_flash feature = model->anchors + i * model->anchor_size + 2 * j;
             int64_t apart = (int64_t)query[j] - get_signed(feature, 2);
             distance[i] += (uint64_t)(apart * apart);
@@ -306,7 +309,7 @@ static void predict_by_kernels(twin_model *model, const question *of, uint64_t *
         twin_set_neighbors(model,
                            (uint16_t)(stated && one_in(rng, 2) ? stated : 1 + any_size(rng, 5)));
         members = (int32_t *)allocate(bytes);
-        CHECK(model->members == choose(model, of->filled, all, members));
+        CHECK(model->members == choose(model, of->taken, all, members));
         if (model->members < model->anchor_count) {
             int32_t *own = (int32_t *)allocate(sizeof(int32_t) * model->members);
             predict(model, of, &expected, own, rng);
@@ -328,7 +331,7 @@ static void predict_by_kernels(twin_model *model, const question *of, uint64_t *
 
 /* A query that makes sums as large as possible; one at the edges; one near an anchor; or any. */
 static void draw_query(const twin_model *model, int16_t *query, uint64_t *rng) {
-    uint32_t width = 1u + model->wide, row = (model->features + 3u) / 4 * 4 * width, i;
+    uint32_t width = 1u + model->wide, row = (model->inputs + 3u) / 4 * 4 * width, i;
     twin_flash sign = model->twins + below(rng, model->twin_count) * model->twin_size + 16;
     twin_flash anchor = model->anchors + below(rng, model->anchor_count) * model->anchor_size;
     uint32_t style = below(rng, 4);
@@ -352,6 +355,7 @@ static void try_integers(twin_model *model, uint64_t *rng) {
     question of;
     of.query = (int16_t *)allocate(bytes);
     of.filled = (int16_t *)allocate(bytes);
+    of.taken = (int16_t *)allocate(sizeof(int16_t) * model->inputs);
     draw_query(model, of.query, rng);
     if (one_in(rng, 4))
         of.query[below(rng, model->features)] = INT16_MIN;
@@ -372,6 +376,7 @@ static void try_integers(twin_model *model, uint64_t *rng) {
         ADD(filled_queries, of.missing != 0);
         ADD(outside_queries, of.outside != 0);
     }
+    free(of.taken);
     free(of.filled);
     free(of.query);
 }

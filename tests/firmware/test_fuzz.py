@@ -31,7 +31,7 @@ CORPUS = {
 # Sections by the names of FORMAT.md; the last stands for kinds that it does not define.
 SECTIONS = (
     *("scaling", "twins", "curve", "anchors", "ids", "metadata"),
-    *("intervals", "domain", "schema", "unknown"),
+    *("intervals", "domain", "schema", "map", "target_curve", "unknown"),
 )
 
 # As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
@@ -51,7 +51,7 @@ FAULTS = {
         "(twini_size)bytes",
     ),
     "weights-of-the-output-that-are-too-large": (
-        "twin_open.c",
+        "twin_faults.h",
         "twini_overflows(2 * twini_sum(at, end, 1, step),",
         "twini_overflows(twini_sum(at, end, 1, step),",
     ),
@@ -76,7 +76,7 @@ FAULTS = {
         "",
     ),
     "weights-of-the-difficulty-that-are-too-large": (
-        "twin_open.c",
+        "twin_faults.h",
         "twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias)",
         "twini_overflows(0, bias)",
     ),
@@ -96,6 +96,18 @@ FAULTS = {
         "twin_edge.c",
         "bits << 1 > 0xFF000000u",
         "bits << 1 >= 0xFF000000u",
+    ),
+    "a-map-that-does-not-limit": ("twin_map.c", "(int16_t)twini_sat(", "(int16_t)("),
+    "a-map-without-room": (
+        "twin_predict.c",
+        "if (model->map && at < width)",
+        "if (0 && at < width)",
+    ),
+    "knots-beyond-the-last": ("twin_faults.h", "if (knot == end)", "if (knot > end)"),
+    "a-target-curve-beyond-its-end": (
+        "twin_target.c",
+        "if (bin >= twini_u16(",
+        "if (bin > twini_u16(",
     ),
     "one-kernel-that-does-not-limit": ("kernels/plain.h", "twini_sat(twini_rsh(", "(twini_rsh("),
 }
@@ -236,7 +248,7 @@ def test_the_fuzzer_makes_packs_of_all_kinds(native, objects, kept, tmp_path):
     assert counts["repaired"] == sum(statuses[name] for name in ("padding", "value", "overflow"))
     assert counts["sound"] == statuses["ok"] + counts["repaired"] > inputs / 3
     assert counts["scaled"] > counts["sound"] / 3
-    assert counts["version_1"] + counts["version_2"] == counts["sound"]
+    assert sum(counts[f"version_{one}"] for one in (1, 2, 3)) == counts["sound"]
     kinds = (*(f"section_{name}" for name in SECTIONS), "layers_1", "layers_2", "layers_3")
     for kind in (*kinds, "version_1", "silu", "wide", "several_twins", "neighbors"):
         assert counts[kind] > counts["sound"] / 10, kind
@@ -288,7 +300,10 @@ def test_a_planted_fault_is_found(native, objects, kept, kept_stores, tmp_path, 
     text = (tree / name).read_text()
     assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
     (tree / name).write_text(text.replace(right, wrong))
-    unit = tree / ("kernels/kernel_portable.c" if name == "kernels/plain.h" else name)
+    unit = tree / {
+        "kernels/plain.h": "kernels/kernel_portable.c",
+        "twin_faults.h": "twin_open.c",
+    }.get(name, name)
     faulty = tmp_path / f"{unit.stem}.o"
     native.compile_c(faulty, *CHECKED, "-c", compiler="clang", sources=[unit])
     parts = {**objects, faulty.stem: faulty}
