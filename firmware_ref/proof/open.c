@@ -18,7 +18,7 @@ static void add_section(uint16_t kind) {
 
 static void fill_shape(void) {
     AT(uint32_t, 0) = 0x4E495754u;
-    AT(uint16_t, 4) = (uint16_t)ANY(1, 2);
+    AT(uint16_t, 4) = (uint16_t)ANY(1, 3);
     AT(uint16_t, 20) = N_FEATURES;
     AT(uint8_t, 22) = N_LAYERS;
     AT(uint8_t, 23) = N_SILU;

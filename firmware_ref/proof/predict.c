@@ -49,6 +49,7 @@ static void fill_model(twin_model *model) {
     model->twin_size = RECORD;
     model->anchor_size = 2 * PAD4(N_FEATURES);
     model->features = N_FEATURES;
+    model->inputs = N_FEATURES;
     model->hidden[0] = N_H1;
     model->hidden[1] = N_LAYERS > 1 ? N_H2 : 0;
     model->hidden[2] = N_LAYERS > 2 ? N_H3 : 0;

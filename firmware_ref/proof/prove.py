@@ -48,7 +48,7 @@ SHOWN = {"Valid", "Considered valid", "Dead", "Unreachable"}
 FLOATS = ["-warn-special-float", "none"]
 ROUNDED = "-Dvolatile="
 
-PREDICTION = ("predict", "combine", "edge", "nearest", "kernels/portable")
+PREDICTION = ("predict", "combine", "edge", "map", "nearest", "target", "kernels/portable")
 
 # Functions where Eva does not tell paths apart: what they compute does not depend on which it was.
 ONE_PATH = (
@@ -65,7 +65,14 @@ ONE_PATH = (
 CHECKS = (
     *("twini_crc_bits", "twini_crc_word", "twini_crc", "twini_sum", "twini_padding_faults"),
     *("twini_magnitude", "twini_row_faults", "twini_output_faults", "twini_head_faults"),
-    *("twini_scaling_faults", "twini_curve_faults", "twini_count_faults", "twini_anchor_faults"),
+    *(
+        "twini_scaling_faults",
+        "twini_map_faults",
+        "twini_target_faults",
+        "twini_curve_faults",
+        "twini_count_faults",
+        "twini_anchor_faults",
+    ),
     *("twini_check_twins", "twini_check_anchors", "twini_select_level"),
 )
 
@@ -114,7 +121,7 @@ def watch(features: int, levels: int, quick: bool = False) -> Case:
     options += ["-eva-domains", "octagon,equality"]
     options += ["-eva-split-return-function", "twin_set_coverage:0"]
     defines = f"{ROUNDED} -DN_FEATURES={features} -DN_LEVELS={levels}"
-    sources = ("watch", "open", "predict", "combine", "kernels/portable")
+    sources = ("watch", "open", "predict", "combine", "edge", "map", "target", "kernels/portable")
     return Case(f"watch-{features}-{levels}", "watch", sources, defines, [*EVA, *options], quick)
 
 
@@ -199,7 +206,7 @@ def opening(shape: Shape, step: int = 0, quick: bool = False) -> Case:
     options += ["-eva-min-loop-unroll", str(60 + sum(shape.sections()) // 4)]  # words
     options += ["-eva-split-return", "full"]
     options += ["-eva-slevel-function", ",".join(f"{name}:0" for name in CHECKS)]
-    sources = ("open", "predict", "combine", "kernels/portable")
+    sources = ("open", "predict", "combine", "map", "kernels/portable")
     name = f"open-{shape}" + (f"-step{step}" if step else "")
     return Case(
         name, "open", sources, f"{shape.defines()} -DN_STEP={step}", [*EVA, *options], quick
@@ -219,7 +226,7 @@ CASES = [
     Case(
         "sums",
         "sums",
-        ("predict", "combine", "nearest"),
+        ("predict", "combine", "map", "nearest"),
         "",
         [*WP, "-wp-fct", "product,twini_overflows,check_and_add"],
         True,
