@@ -174,6 +174,13 @@ def test_members_of_an_ensemble_are_averaged_in_units_of_the_target(skewed):
     assert (mean > 0).all()
 
 
+def test_a_notebook_shows_the_curve_and_its_bytes_are_counted(both):
+    curve, model, plain = both
+    assert model.facts()["target curve"] == curve.kind
+    assert "target curve" not in plain.facts()
+    assert 100 < model.pack_bytes() - plain.pack_bytes() < 1100
+
+
 def test_a_copy_without_fit_keeps_the_parameter():
     assert clone(TwinRegressor(target_curve="sqrt")).target_curve == "sqrt"
 

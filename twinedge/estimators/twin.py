@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from twinedge.anchors.rows import assign
 from twinedge.budget import Model, twin_bytes
+from twinedge.budget.model import TARGET_BINS
 from twinedge.budget.limits import narrowed
 from twinedge.defaults import ANCHORS, MAP_EXTRA, NEIGHBORS
 from twinedge.encoding.encoder import Encoding
@@ -347,13 +348,17 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             "columns": listed(self.encoding_.names),
             "training points": len(self.anchor_y_),
             "networks": describe_networks(self._twins, shape.hidden, shape.activation),
+            **({} if self.target_curve_ == "none" else {"target curve": self.target_curve_}),
             "validation error": float(self.validation_rmse_),
             "intervals": describe_intervals(getattr(self.calibration_, "quantiles", ())),
             f"bytes of a pack with {ANCHORS} anchors": self.pack_bytes(),
         }
 
     def pack_bytes(self, anchors: int = ANCHORS) -> int | None:
-        """Bytes of a pack with this many anchors; None if no pack can hold the model."""
+        """Bytes of a pack with this many anchors; None if no pack can hold the model.
+
+        With a target curve, about: its bins are counted when it is exported.
+        """
         check_is_fitted(self)
         try:
             shape = Model.of(
@@ -365,6 +370,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 intervals=bool(self.intervals),
                 map_outputs=0 if self.map_ is None else self.map_.outputs,
                 map_rows=0 if self.map_ is None else len(self.map_.table),
+                target_bins=0 if self.target_curve_ == "none" else TARGET_BINS,
             )
             return twin_bytes(shape)
         except InputError:
