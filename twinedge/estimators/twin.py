@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from twinedge.anchors.rows import assign
 from twinedge.budget import Model, twin_bytes
-from twinedge.budget.model import TARGET_BINS
 from twinedge.budget.limits import narrowed
+from twinedge.budget.model import TARGET_BINS
 from twinedge.defaults import ANCHORS, MAP_EXTRA, NEIGHBORS
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError, wrong_value
