@@ -18,7 +18,7 @@ static void add_section(uint16_t kind) {
 
 static void fill_shape(void) {
     AT(uint32_t, 0) = 0x4E495754u;
-    AT(uint16_t, 4) = (uint16_t)ANY(1, 3);
+    AT(uint16_t, 4) = (uint16_t)(N_OUTPUTS || N_BINS ? 3 : ANY(1, 3));
     AT(uint16_t, 20) = N_FEATURES;
     AT(uint8_t, 22) = N_LAYERS;
     AT(uint8_t, 23) = N_SILU;
@@ -41,6 +41,16 @@ static void fill_shape(void) {
         add_section(7);
     if (N_DOMAIN)
         add_section(8);
+    if (N_OUTPUTS) {
+        add_section(10);
+        AT(uint32_t, 48 + 12 * sections - 8) = N_MAP_AT; /* where its size is */
+        AT(uint16_t, N_MAP_AT) = N_OUTPUTS;
+        AT(uint16_t, N_MAP_AT + 2) = N_ROWS;
+    }
+    if (N_BINS) {
+        add_section(11);
+        AT(uint16_t, N_CURVE_AT + 6) = N_BINS;
+    }
     add_section(6); /* metadata, of any length */
     AT(uint16_t, 6) = sections;
     if (N_SCALED)

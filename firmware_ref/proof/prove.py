@@ -138,6 +138,9 @@ class Shape(NamedTuple):
     silu: int = 0
     scaled: int = 0
     domain: int = 0
+    outputs: int = 0  # of an input map; 0 without one
+    rows: int = 0
+    bins: int = 0  # of a target curve
 
     def scratch(self) -> int:
         """Bytes of scratch, from an aligned address on."""
@@ -149,7 +152,8 @@ class Shape(NamedTuple):
 
     def sections(self) -> list[int]:
         """Bytes of each section in the order of the file, and of metadata of any length."""
-        inputs, record = self.features, 16
+        inputs, record = self.outputs or self.features, 16
+        point = 2 * pad4(inputs)
         for depth, width in enumerate(self.hidden):
             kernels = 1 if depth else 2
             record += width * (kernels * (pad4(inputs) << self.wide) + 4) + pad4(2 * width)
@@ -157,8 +161,12 @@ class Shape(NamedTuple):
         record += 4 + 4 * pad4(inputs) if self.scaled else 2 * pad4(inputs)
         sizes = [8 * self.features + 8, self.twins * ((record + 15) // 16 * 16)]
         sizes += [386] * self.silu
-        sizes += [pad4(2 * self.twins) + self.anchors * (2 * pad4(self.features) + 4)]
-        return sizes + [48] * self.scaled + [6 * self.features] * self.domain + [16]
+        sizes += [pad4(2 * self.twins) + self.anchors * (point + 4)]
+        sizes += [48] * self.scaled + [6 * self.features] * self.domain
+        if self.outputs:
+            head = pad4(4 + self.features + self.outputs)
+            sizes += [head + pad4(2 * self.rows) + self.rows * self.outputs]
+        return sizes + [12 + 4 * self.bins] * bool(self.bins) + [16]
 
     def defines(self) -> str:
         """As options of the preprocessor."""
@@ -168,7 +176,9 @@ class Shape(NamedTuple):
         ends = [(48 + 12 * len(sizes) + 15) // 16 * 16]
         for size in sizes:
             ends.append((ends[-1] + size + 15) // 16 * 16)
+        behind = 3 + self.silu + self.scaled + self.domain
         numbers |= {"SIZE": ends[-1], "INTERVALS_AT": ends[3 + self.silu]}
+        numbers |= {"MAP_AT": ends[behind], "CURVE_AT": ends[behind + bool(self.outputs)]}
         numbers |= {
             name.upper(): value for name, value in self._asdict().items() if name != "hidden"
         }
@@ -180,6 +190,7 @@ class Shape(NamedTuple):
         parts += [f"{self.twins}t{self.anchors}a"]
         parts += [f"m{self.neighbors}"] if self.neighbors else []
         parts += [name for name in ("wide", "silu", "scaled", "domain") if self._asdict()[name]]
+        parts += ["map"] * bool(self.outputs) + ["curve"] * bool(self.bins)
         return "-".join(parts)
 
 
@@ -219,6 +230,7 @@ NEAREST = Shape(3, (5,), 1, 4, neighbors=2, wide=1)
 DEEP = Shape(1, (2, 3, 4), 2, 4, 2, neighbors=1, scaled=1)
 LARGE = Shape(5, (6, 5), 3, 7, 2, neighbors=2, wide=1, silu=1, scaled=1, domain=1)
 WIDE = Shape(8, (16, 16), 1, 8, silu=1, scaled=1)
+CURVED = Shape(3, (4,), 1, 2, outputs=5, rows=6, bins=3)
 FLAGSHIP = Shape(8, (128, 128), 1, 4)
 
 CASES = [
@@ -241,6 +253,8 @@ CASES = [
     opening(SMALLEST, 16),
     opening(FULL, quick=True),
     opening(NEAREST, quick=True),
+    opening(CURVED, quick=True),
+    opening(CURVED._replace(rows=0, silu=1, domain=1), 16),
     opening(DEEP),
     opening(LARGE),
     opening(LARGE, 32),

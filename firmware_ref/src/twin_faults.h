@@ -14,6 +14,7 @@
 #endif
 
 enum {
+    MAP_HEAD = 4,
     MOST_MAP_SHIFT = 24,
     MOST_SHIFT = 30,
     LEAST_FRACTION = 5,
@@ -82,12 +83,21 @@ static unsigned twini_scaling_faults(const twin_model *model) {
 }
 
 #if TWIN_MAP
-static unsigned twini_map_faults(const twin_model *model) {
-    twin_flash at = model->map, knot = model->knots, end;
+/* Where the knots of a map begin, from the start of its section. */
+static uint32_t twini_knots_at(const twin_model *model) {
+    return twini_align(MAP_HEAD + (uint32_t)model->features + model->inputs, 4);
+}
+
+/* Also finds knots and table. */
+static unsigned twini_map_faults(twin_model *model) {
+    twin_flash at = model->map, knot, end;
     unsigned i, faults = 0;
     if (!at)
         return 0;
+    knot = at + (twini_size)twini_knots_at(model) - MAP_HEAD;
     end = knot + 2 * (twini_size)twini_u16(at - 2);
+    model->knots = knot;
+    model->table = knot + (twini_size)twini_align((uint32_t)(end - knot), 4);
     for (i = model->features; i; i--) {
         unsigned left = twini_u8(at++);
         int32_t before = INT16_MIN;

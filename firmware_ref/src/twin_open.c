@@ -9,7 +9,7 @@ enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, KINDS };
 #define ADDED (1u << MAP | 1u << TARGET_CURVE) /* in version 3; a pack may have them */
 #define REQUIRED                                                                                   \
     (1u << SCALING | 1u << TWINS | 1u << CURVE | 1u << ANCHORS | 1u << INTERVALS | ADDED)
-enum { MAP_HEAD = 4, INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15, MOST_BINS = 4096 };
+enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15, MOST_BINS = 4096 };
 
 /* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
 static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
@@ -152,9 +152,7 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
         if (length < MAP_HEAD || model->inputs - features > MOST_WIDTH - features)
             return ~length;
         rows = twini_u16(at + 2);
-        if (TWIN_FLASH == 1 && rows >> 15) /* more than its addresses reach */
-            return ~length;
-        return (uint32_t)(model->table - at) + rows * model->inputs;
+        return twini_knots_at(model) + twini_align(2 * rows, 4) + rows * model->inputs;
 #endif
 #if TWIN_TARGET_CURVE
     case TARGET_CURVE:
@@ -179,11 +177,8 @@ static void twini_find_map(twin_model *model, twin_flash pack, uint32_t size) {
     for (; left; left--) {
         uint32_t offset = twini_u32(entry + 4);
         if (twini_u16(entry) == MAP && twini_u8(pack + 4) > 2 && offset < size && !(offset & 15)) {
-            twin_flash at = pack + offset;
-            model->inputs = twini_u16(at);
-            model->map = at + MAP_HEAD;
-            model->knots = at + ((MAP_HEAD + 3u + model->features + model->inputs) & ~3u);
-            model->table = model->knots + twini_align(2 * (twini_size)twini_u16(at + 2), 4);
+            model->map = pack + offset + MAP_HEAD;
+            model->inputs = twini_u16(pack + offset);
         }
         entry += TWIN_ENTRY;
     }
@@ -199,6 +194,9 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     unsigned newest = TWIN_SCHEMA; /* kind */
     if ((TWIN_MAP || TWIN_TARGET_CURVE) && twini_u8(pack + 4) > 2)
         newest = TARGET_CURVE;
+    at[INTERVALS] = 0; /* a pack may lack these */
+    at[RANGES] = 0;
+    at[TARGET_CURVE] = 0;
     if (twini_is_silu(model))
         needed |= 1 << CURVE;
     if (twini_is_scaled(model))
@@ -226,11 +224,11 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     if ((found ^ needed) & (REQUIRED & ~ADDED) || twini_align(end, 16) != size)
         return TWIN_ERROR_SECTION;
 #if TWIN_INTERVALS
-    model->intervals = found >> INTERVALS & 1 ? at[INTERVALS] : 0;
-    model->domain = found >> RANGES & 1 ? at[RANGES] : 0;
+    model->intervals = at[INTERVALS];
+    model->domain = at[RANGES];
 #endif
 #if TWIN_TARGET_CURVE
-    model->target_curve = found >> TARGET_CURVE & 1 ? at[TARGET_CURVE] : 0;
+    model->target_curve = at[TARGET_CURVE];
 #endif
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
