@@ -21,7 +21,7 @@ BOARDS = [pytest.param(one, marks=() if one == QUICK else pytest.mark.slow) for 
 # None of them was measured; few outputs and many, curves of all features and of some.
 MODELS = {
     "map": Model.of(5, (24, 12), 9, map_outputs=11, map_rows=40),
-    "few curves": Model.of(9, (16,), 8, map_outputs=9, map_rows=14, map_curves=2),
+    "few curves": Model.of(9, (16, 8), 8, map_outputs=9, map_rows=14, map_curves=2),
     "target curve": Model.of(4, (12, 9), 6, twins=2, target_bins=33),
     "both": Model.of(3, (20, 10), 8, map_outputs=8, map_rows=27, target_bins=100),
 }
