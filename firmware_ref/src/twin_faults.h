@@ -99,8 +99,9 @@ static unsigned twini_map_faults(twin_model *model) {
     model->knots = knot;
     model->table = knot + (twini_size)twini_align((uint32_t)(end - knot), 4);
     for (i = model->features; i; i--) {
-        unsigned left = twini_u8(at++);
+        unsigned left = twini_u8(at);
         int32_t before = INT16_MIN;
+        at++;
         for (left += left > 0; left; left--) {
             int32_t next;
             if (knot == end) /* what follows is no knot */
@@ -116,9 +117,11 @@ static unsigned twini_map_faults(twin_model *model) {
     }
     if (knot != end)
         faults = VALUE;
-    for (i = model->inputs; i; i--)
-        if (twini_u8(at++) - 1u >= MOST_MAP_SHIFT)
+    for (i = model->inputs; i; i--) {
+        if (twini_u8(at) - 1u >= MOST_MAP_SHIFT)
             faults = VALUE;
+        at++;
+    }
     return faults | twini_padding_faults(at, model->knots) |
            twini_padding_faults(end, model->table);
 }

@@ -18,8 +18,9 @@ TWIN_INTERNAL void twini_map(twin_run *run) {
     unsigned i, inputs = model->inputs;
     /* First the place of each feature, as what the twins take replaces the query. */
     for (i = 0; i < model->features; i++) {
-        unsigned left = twini_u8(head++);
+        unsigned left = twini_u8(head);
         int32_t at = run->query[i], low, high;
+        head++;
         if (!left)
             continue;
         high = twini_i16(knot);
@@ -47,7 +48,8 @@ TWIN_INTERNAL void twini_map(twin_run *run) {
             sum += before * ((int32_t)1 << WHOLE_BITS) +
                    (twini_i8(place->row + i) - before) * (int32_t)place->part;
         }
-        run->query[i] = (int16_t)twini_sat(run->query[i] + twini_rsh(sum, twini_u8(head++)));
+        run->query[i] = (int16_t)twini_sat(run->query[i] + twini_rsh(sum, twini_u8(head)));
+        head++;
     }
 }
 
