@@ -258,7 +258,8 @@ def test_taught_networks_draw_rows_in_proportion_and_points_between_them_alike(n
     task, points = PairTask(**numbered), 8
     x = 20 + np.arange(points, dtype=np.float32)[:, None]
     teaching = Teaching(task.y[:16], x, x[:, 0], [])
-    found = shares_of(TaughtTask(task, teaching).examples([job()]), 28, 1)[0]
+    taught = replace(job(), taught=True)
+    found = shares_of(TaughtTask(task, teaching).examples([taught]), 28, 1)[0]
     measured = 16 / (16 + points)  # with so few points, rows are not repeated
     np.testing.assert_allclose(found[:16], measured * task.weights[:16] / 16, atol=0.02)
     np.testing.assert_allclose(found[20:], (1 - measured) / points, atol=0.01)

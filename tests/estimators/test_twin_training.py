@@ -143,5 +143,5 @@ def test_a_training_prints_nothing_unless_verbose(curve, tiny, capfd, monkeypatc
     TwinRegressor(**tiny, verbose=True).fit(*curve)
     out, err = capfd.readouterr()
     assert out == ""
-    assert "Training: " in err
+    assert "Training the networks: " in err
     assert "% done" in err

@@ -186,7 +186,7 @@ def test_a_cross_compiler_decides_about_host_kernels(
 def kconfig(**settings):
     """Return options as a framework derives them from Kconfig; all is on by default."""
     parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
-    parts += ("OPEN_STEPS", "QUICK_OPEN")
+    parts += ("MAP", "TARGET_CURVE", "OPEN_STEPS", "QUICK_OPEN")
     answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
 

@@ -36,6 +36,8 @@ TRUST = 20_000  # shared fraction of errors on one device, of 65536: enough to s
 COUNTS, QUERIES = (1, 5, 64), 8
 # An Uno has room for fewer, as its 2 KB of RAM hold both blocks, too: 100 bytes for a point.
 ON_UNO = {"relu": (1, 5, 8), "silu": (1, 5, 8), "neighbors-silu-int16": (1, 5, 8)}
+# And it has no flash for curves, which these packs do not have.
+NO_CURVES = {"uno": ("-DTWIN_MAP=0", "-DTWIN_TARGET_CURVE=0")}
 QUICK = {("mps2-an386", "neighbors-silu-int16"), ("uno", "relu")}
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.
@@ -184,7 +186,7 @@ def learning(builder):
         content = write_pack(pack, metadata=False)
         what = board, content, counts, flags, update
         if what not in learnt:
-            images = builder(board, (*WITH_STORE, *flags), "store")
+            images = builder(board, (*WITH_STORE, *NO_CURVES.get(board, ()), *flags), "store")
             points = measured(pack, counts[-1], queries)
             learnt[what] = run_points(images, content, *points, counts, update)
         return learnt[what]

@@ -151,7 +151,7 @@ def skewness(y: FloatArray, weights: FloatArray | None = None) -> float:
 
     Examples
     --------
-    >>> skewness(np.array([1.0, 2.0, 3.0]))
+    >>> skewness(np.array([1.0, 1.0, 1.0]))
     0.0
     >>> round(skewness(np.array([1.0, 1.0, 1.0, 5.0])), 2)
     1.15

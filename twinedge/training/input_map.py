@@ -87,8 +87,8 @@ def choose_knots(x: FloatArray, bins: int) -> Knots:
 def _knots(column: FloatArray, bins: int) -> FloatArray:
     values = np.unique(column)
     if len(values) > bins + 1:
-        shares = np.linspace(0, 1, bins + 1)
-        values = np.unique(np.quantile(column, shares, method="closest_observation"))
+        ranks = np.rint(np.linspace(0, len(column) - 1, bins + 1)).astype(np.intp)
+        values = np.unique(np.sort(column)[ranks])
     kept = values[:1]
     for value in values[1:-1]:
         if min(value - kept[-1], values[-1] - value) >= _NARROWEST:
