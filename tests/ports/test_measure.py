@@ -17,7 +17,7 @@ from twinedge.pack import read_pack, write_pack
 from twinedge.runtime.reference import bounds, evaluate, outside, quantise
 from twinedge_export.boards import all_ports, port_named, run_pack
 from twinedge_export.boards.build import flags_for
-from twinedge_export.boards.measure import measure_board
+from twinedge_export.boards.measure import STAGES, measure_board
 from twinedge_export.boards.reference_packs import KINDS, SHAPES, random_pack, references
 from twinedge_export.boards.run import anchor_queries, instructions_of
 
@@ -47,7 +47,9 @@ def test_the_model_of_the_paper_was_measured_everywhere():
 )
 def test_what_ships_is_what_a_fresh_build_gives(board, kinds):
     board = port_named(board)
-    fresh, shipped = measure_board(board, kinds), read_entries()[board.core]
+    said: list[str] = []
+    fresh, shipped = measure_board(board, kinds, said.append), read_entries()[board.core]
+    assert len(said) == STAGES - len(KINDS) + len(kinds)
     builds = {
         tuple(
             one.get(key, False) for key in ("activation", "weights", "neighbors", "intervals")

@@ -164,8 +164,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     """
     from twinedge.budget.measurements import SHIPPED, read_entries, read_firmware, write_firmware
     from twinedge_export.boards import all_ports, port_named
-    from twinedge_export.boards.measure import checkout, measure_board, write_tables
-    from twinedge_export.boards.reference_packs import KINDS
+    from twinedge_export.boards.measure import STAGES, checkout, measure_board, write_tables
     from twinedge_export.boards.sizes import sizes
 
     boards = [port_named(name) for name in dict.fromkeys(board or all_ports())]
@@ -182,7 +181,7 @@ def measure(board: tuple[str, ...], output: Path | None, quiet: bool, as_json: b
     file = output or SHIPPED
     rows = read_entries(file) if file.exists() else {}
     write_firmware(rows, file)  # fail now, not after the work
-    total = len(boards) * len(KINDS)
+    total = len(boards) * STAGES
     steps, progress = iter(range(1, total + 1)), Progress() if quiet else Lines()
     for one in boards:
         rows[one.core] = measure_board(one, say=lambda what: progress.at(what, next(steps), total))

@@ -10,18 +10,18 @@ from typing import Any
 
 from twinedge.atomic_files import write_file
 from twinedge.budget import Model, Runtime
-from twinedge.budget.measurements import Kind, Scratch
+from twinedge.budget.measurements import PARTS, Kind, Scratch
 from twinedge.errors import InputError
 from twinedge.pack import write_pack
 from twinedge_export.amalgamation import firmware_folder
-from twinedge_export.boards import stacks, worst
+from twinedge_export.boards import curve_parts, stacks, worst
 from twinedge_export.boards.board import Port
 from twinedge_export.boards.build import Builder, TooLargeError, flags_for
-from twinedge_export.boards.curve_parts import measure_parts
 from twinedge_export.boards.reference_packs import KINDS, random_pack, references
 from twinedge_export.boards.run import BoardRun, anchor_queries, run_pack
 from twinedge_export.boards.sizes import with_tables
 
+STAGES = len(KINDS) + len(PARTS) * len(curve_parts.KINDS)  # that measuring a board says it is at
 _QUERIES = 2
 _QUERY_HEAD = 4  # bytes before the queries in an image
 
@@ -70,7 +70,7 @@ def measure_board(
         "flags": " ".join(board.flags),
         "stacks": calls,
         "builds": builds,
-        "parts": measure_parts(board, say),
+        "parts": curve_parts.measure_parts(board, say),
     }
 
 
@@ -90,6 +90,8 @@ def _build(
         raise InputError(f"{board.name}: no reference fits")
     first = next(iter(runs.values()))
     sections = {f"{name}_bytes": size for name, size in first.image.sizes._asdict().items()}
+    scratch = dict(vars(_scratch(board, runs)))
+    del scratch["place_bytes"]  # that of the part
     return {
         **dict(zip(("activation", "weights", "neighbors", "intervals"), kind, strict=True)),
         **sections,
@@ -97,7 +99,7 @@ def _build(
         "program_bytes": max(programs),
         "context_bytes": first.answers.context,
         "stack_bytes": max(one.stack_bytes for one in runs.values()),
-        "scratch": vars(_scratch(board, runs)),
+        "scratch": scratch,
         "references": [_reference(*one) for one in runs.items()],
         "worst": None if board.hosted else _worst(builder, kind, runs, hostile),
     }
