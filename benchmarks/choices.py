@@ -27,7 +27,7 @@ from twinedge import TwinRegressor, data
 
 SPLITS = range(10, 15)
 RATE = 1e-2
-# Those that the default compares, and one between them.
+# Those that the default compares, and one between those of relu.
 DECAYS = {"relu": (0.03, 0.1, 0.3), "silu": (0.001, 0.01, 0.1)}
 SETTINGS = [(activation, decay) for activation in DECAYS for decay in DECAYS[activation]]
 

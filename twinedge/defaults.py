@@ -19,9 +19,9 @@ TWINS = 4
 HIDDEN = (56, 56)
 HIDDEN_OF_ONE = (128, 128)
 
-# A map in front of the twins: bins of a feature, at most, in short tables and in long ones, and
-# numbers that it makes in addition to the features.
-MAP_BINS, MAP_BINS_OF_MANY_ROWS, MAP_EXTRA = 8, 16, 8
+# A map in front of the twins: bins of a feature, at most, and numbers that it makes in addition to
+# the features.
+MAP_BINS, MAP_EXTRA = 16, 8
 MANY_ROWS = 3000  # training rows of a long table
 
 

@@ -54,7 +54,7 @@ class TrainSettings:
     twins: int | str = "auto"
     hidden: int | tuple[int, ...] | str = "auto"
     activation: str = "auto"
-    input_map: int | str = "none"
+    input_map: int | str = "auto"
     pairs: str | int = "all"
     neighbors: int = NEIGHBORS
     anchors: Any = "auto"

@@ -49,7 +49,8 @@ def fit_or_load(
     version = folder / f"training-{VERSION}" / effort
     place = version / shape_name(twins, hidden) / rows.name / str(rows.split)
     if not place.exists():
-        model = TwinRegressor(twins=twins, hidden=hidden, effort=effort, random_state=0)
+        widths = "auto" if hidden == DEFAULT.get(twins) else hidden  # these may give way to a map
+        model = TwinRegressor(twins=twins, hidden=widths, effort=effort, random_state=0)
         model.fit(*rows.train, validation=rows.validation, encoding=rows.encoding)
         scores = {"rmse_val": model.validation_rmse_, "rmse_test": model.rmse(*rows.test)}
         where = {"dataset": rows.name, "split": rows.split, "training": VERSION}

@@ -19,7 +19,7 @@ from twinedge.anchors import select
 from twinedge.budget import Board, Model, Runtime, Verdict, board_verdict
 from twinedge.budget.fits import PART_WORDS
 from twinedge.budget.limits import with_map
-from twinedge.defaults import ANCHORS, MANY_ROWS, MAP_BINS, MAP_BINS_OF_MANY_ROWS
+from twinedge.defaults import ANCHORS, MAP_BINS
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
@@ -259,7 +259,7 @@ def map_kinds(
     if runtime is not None and "map" not in runtime.parts:
         say(f"Without input maps: the runtime was not run with one on {board.core.same_as}")
         return [0]
-    return [0, MAP_BINS if len(X) < MANY_ROWS else MAP_BINS_OF_MANY_ROWS]
+    return [0, MAP_BINS]
 
 
 def fitting(

@@ -152,7 +152,7 @@ def test_models_with_a_map_take_its_room(firmware, mapped_firmware, complaint):
 
 def test_maps_are_tried_on_request_where_they_can_be(points, firmware, mapped_firmware):
     X, said = points[0][0], []
-    for input_map, kinds in (("none", [0]), (5, [5]), ("auto", [0, 8])):
+    for input_map, kinds in (("none", [0]), (5, [5]), ("auto", [0, 16])):
         assert fit_board.map_kinds(input_map, X, UNO, mapped_firmware, said.append) == kinds
     long = np.tile(X, (40, 1))
     assert fit_board.map_kinds("auto", long, UNO, mapped_firmware, said.append) == [0, 16]
@@ -181,7 +181,7 @@ def test_a_search_with_maps_scores_real_packs(points, mapped_firmware, monkeypat
         "Training width 8, twins 2",
         "Training width 8 with a map, twins 2",
     ]
-    assert {one.input_map for one in found.attempts} == {"none", 8}
+    assert {one.input_map for one in found.attempts} == {"none", 16}
     for one in found.attempts:
         model = models[one.bins > 0]
         rows = select(*points[0], one.model.anchors, "xy", twins=2, seed=0)

@@ -281,14 +281,47 @@ def test_a_run_whose_map_does_not_fit_is_refused(fitted, tmp_path, wrong):
         load_run(record.parent)
 
 
-def test_auto_compares_a_map_with_none_on_folds(table):
-    model = TwinRegressor(
-        hidden=(8,), twins=2, input_map="auto", activation="relu", steps=1000, random_state=0
-    ).fit(*table)
-    folds = {one.get("bins", 0) for one in model.trials_ if one["stage"] == "folds"}
-    assert folds == {0, 8}
-    assert model.input_map_ in (8, "none")
+@pytest.fixture
+def short_folds(monkeypatch):
+    """Folds of a tenth of the usual length are long enough to compare maps."""
+    monkeypatch.setattr("twinedge.estimators.twin.LONG_ENOUGH", 100)
+
+
+def tried(model):
+    """Bins of all maps that a model was trained with, 0 for none."""
+    return {one.get("bins", 0) for one in model.trials_}
+
+
+@pytest.mark.usefixtures("short_folds")
+def test_by_default_folds_compare_a_map_with_none(table):
+    model = TwinRegressor(activation="relu", steps=300, random_state=0).fit(*table)
+    assert {one.get("bins", 0) for one in model.trials_ if one["stage"] == "folds"} == {0, 16}
+    assert model.input_map_ in (16, "none")
     assert (model.map_ is None) == (model.input_map_ == "none")
+
+
+@pytest.mark.usefixtures("short_folds")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"input_map": "none"},
+        {"hidden": (8,)},
+        {"activation": "silu"},
+        {"pairs": "neighbors"},
+        {"pairs": 4},
+        {"steps": 50},
+        {"effort": "quick", "steps": 50},
+    ],
+)
+def test_by_default_there_is_no_map_where_layers_cannot_give_way_or_folds_cannot_tell(table, given):
+    settings = {"activation": "relu", "steps": 300, "random_state": 0, **given}
+    assert tried(TwinRegressor(**settings).fit(*table)) == {0}
+
+
+@pytest.mark.usefixtures("short_folds")
+def test_by_default_few_rows_have_no_map(table):
+    X, y = (one[:9] for one in table)
+    assert tried(TwinRegressor(activation="relu", steps=300, random_state=0).fit(X, y)) == {0}
 
 
 def test_layers_give_way_so_that_a_pack_does_not_become_larger():
@@ -316,8 +349,9 @@ def test_a_map_that_cannot_be_is_refused(table, wrong, message):
         TwinRegressor(hidden=(4,), steps=10, **wrong).fit(*table)
 
 
-def test_a_map_for_indicators_alone_is_refused_and_auto_goes_without(table):
+def test_a_map_for_indicators_alone_is_refused_and_auto_goes_without(table, monkeypatch):
     x, y = (table[0][:, 1:2], table[1])
     with pytest.raises(InputError, match="more than two values"):
         TwinRegressor(hidden=(4,), steps=10, input_map=8).fit(x, y)
-    assert TwinRegressor(hidden=(4,), steps=10, input_map="auto").fit(x, y).map_ is None
+    monkeypatch.setattr("twinedge.estimators.twin.LONG_ENOUGH", 1)
+    assert tried(TwinRegressor(activation="relu", steps=10).fit(x, y)) == {0}

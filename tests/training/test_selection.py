@@ -321,22 +321,40 @@ def test_a_search_on_real_data_ends_with_the_finalist_of_least_error(curve):
     assert (model.steps_, model.interrupted_, model.teaching_) == (400, False, None)
 
 
+def ranked(candidates, errors, rows=100):
+    """Rank candidates that are off by these errors, one for all rows or one for each."""
+    x = np.zeros((rows, 1), np.float32)
+    task = PointTask(x, x[:, 0], rows, 1.0, (4,))
+    off = [Predictions("", np.broadcast_to(error, rows), x[:0, 0]) for error in errors]
+    return selection.best_candidates(task, candidates, off)
+
+
+PLAIN, SMOOTH = Candidate("relu", Setting(0.01, 0.03)), Candidate("silu", Setting(0.01, 0.1))
+MAPPED = Candidate("relu", Setting(0.01, 0.03), 16)
+
+
 def test_a_map_must_be_clearly_better_on_folds_where_rows_are_few():
-    plain, mapped = (
-        Candidate("relu", Setting(0.01, 0.03)),
-        Candidate("relu", Setting(0.01, 0.03), 8),
-    )
+    assert ranked([PLAIN, MAPPED], [1.0, 0.94]) == [0, 1]
+    assert ranked([PLAIN, MAPPED], [1.0, 0.91]) == [1, 0]
+    assert ranked([PLAIN, MAPPED], [1.0, 0.99], rows=3000) == [1, 0]
+    assert ranked([PLAIN, MAPPED], [1.0, 1.01], rows=3000) == [0, 1]
 
-    def best(share, rows):
-        x = np.zeros((rows, 1), np.float32)
-        task = PointTask(x, x[:, 0], rows, 1.0, (4,))
-        off = [Predictions("", np.full(rows, error), x[:0, 0]) for error in (1.0, share)]
-        return selection.best_candidates(task, [plain, mapped], off)
 
-    assert best(0.97, 100) == [0, 1]
-    assert best(0.94, 100) == [1, 0]
-    assert best(0.99, 3000) == [1, 0]
-    assert best(1.01, 3000) == [0, 1]
+def test_a_map_that_puts_a_few_rows_far_off_comes_last():
+    wild = np.full(100, 0.6)
+    wild[:2] = 8.0
+    assert ranked([PLAIN, SMOOTH, MAPPED], [1.0, 1.1, 0.6]) == [2, 0, 1]
+    assert ranked([PLAIN, SMOOTH, MAPPED], [1.0, 1.1, wild]) == [0, 1, 2]
+
+
+def test_where_silu_is_best_a_map_must_be_far_better():
+    assert ranked([PLAIN, SMOOTH, MAPPED], [1.1, 1.0, 0.85]) == [1, 0, 2]
+    assert ranked([PLAIN, SMOOTH, MAPPED], [1.1, 1.0, 0.83]) == [2, 1, 0]
+
+
+def test_with_a_map_alone_the_best_of_them_wins():
+    other = Candidate("relu", Setting(0.01, 0.3), 16)
+    assert ranked([MAPPED, other], [1.0, 0.9]) == [1]
 
 
 @pytest.mark.parametrize(("rows", "both"), [(2999, False), (3000, True)])

@@ -339,7 +339,7 @@ def list_boards(as_json: bool) -> None:
     "--tries", "N", Whole(1), default=6, text="Widths to try, from the widest that fits."
 )
 @options.input_map(
-    "Learn curves of so many straight pieces in front of the twins; auto tries both."
+    "none", "Learn curves of so many straight pieces in front of the twins; auto tries both."
 )
 @options.target_curve
 @options.effort("normal", "How long to train the winner.")

@@ -185,10 +185,10 @@ def steps(text: str) -> Decorator:
     return value("--steps", "auto|N", WordOr(Whole(1), "auto"), default="auto", text=text)
 
 
-def input_map(text: str) -> Decorator:
+def input_map(default: str, text: str) -> Decorator:
     """Declare how many straight pieces the curves in front of the networks have."""
     kind = WordOr(Whole(1, 255), "none", "auto")
-    return value("--input-map", "none|auto|BINS", kind, default="none", text=text)
+    return value("--input-map", "none|auto|BINS", kind, default=default, text=text)
 
 
 target_curve = choice(

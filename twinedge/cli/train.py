@@ -110,8 +110,9 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "unless quick or with --steps.",
 )
 @options.input_map(
+    "auto",
     "Learn a curve for each feature in front of the networks, of so many straight pieces at most; "
-    "auto tries on folds whether that lowers the error."
+    "auto tries on folds whether that lowers the error, unless quick or with --hidden.",
 )
 @options.target_curve
 @options.flag(

@@ -15,7 +15,7 @@ from twinedge.anchors.rows import assign
 from twinedge.budget import Model, twin_bytes
 from twinedge.budget.limits import narrowed
 from twinedge.budget.model import TARGET_BINS
-from twinedge.defaults import ANCHORS, MAP_EXTRA, NEIGHBORS
+from twinedge.defaults import ANCHORS, MAP_BINS, MAP_EXTRA, NEIGHBORS
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError, wrong_value
 from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
@@ -41,6 +41,7 @@ from twinedge.training.parameters import (
     shape_of,
 )
 from twinedge.training.selection import (
+    LONG_ENOUGH,
     MAPPED,
     MOST_BINS,
     SETTINGS,
@@ -80,12 +81,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         single twin: four small twins in the same bytes are more accurate, at a fifth of the work.
     activation : {"auto", "relu", "silu"}, default="auto"
         Activation of the hidden layers; "auto" chooses on validation data.
-    input_map : "none", "auto" or int, default="none"
+    input_map : "auto", "none" or int, default="auto"
         A curve for each feature in front of the networks, which all of them share and which is
         learnt with them: for targets that jump or bend sharply along a feature. A number is how
         many straight pieces a curve has, at most; "auto" chooses on folds of the training points
-        between a map and none. With ``hidden="auto"`` the layers are narrower then, so that a pack
-        does not become larger. Neighbors exclude a map.
+        between a map and none, if they are trained for at least 8,000 steps. With ``hidden="auto"``
+        the layers are narrower then, so that a pack does not become larger; if ``hidden`` is given,
+        "auto" goes without. Neighbors exclude a map.
     pairs : "all", "neighbors" or int, default="all"
         What to train on: any two points; a point and one of its nearest; or a point and one of this
         many others, drawn once (the paper's training-set multiplier).
@@ -207,7 +209,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         twins: int | str = "auto",
         hidden: int | tuple[int, ...] | str = "auto",
         activation: str = "auto",
-        input_map: int | str = "none",
+        input_map: int | str = "auto",
         pairs: str | int = "all",
         neighbors: int = NEIGHBORS,
         anchors: Anchors = "auto",
@@ -400,21 +402,23 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """
         settings = MAPPED if self.activation in ("auto", *MAPPED) else SETTINGS
         mapped = [(bins, settings) for bins in task.maps]
-        return [*super()._kinds(task), *mapped] if isinstance(self.input_map, str) else mapped
+        if not isinstance(self.input_map, str):
+            return mapped
+        return [*super()._kinds(task), *(mapped if task.has_folds else [])]
 
     def _maps(self, scaled: FloatArray) -> dict[int, MapPlan]:
         """Return the maps to try for scaled training points ``(n, f)``, by their bins."""
         usual = usual_map(len(scaled))
-        bins = usual.bins
-        if not isinstance(self.input_map, str):
+        bins = MAP_BINS
+        if isinstance(self.input_map, str):
+            asked = one_of("input_map", self.input_map, ("none", "auto"))
+            if asked == "none" or not self._compares_maps(len(scaled)):
+                return {}
+        else:
             bins = positive_integer("input_map", self.input_map)
             if bins > MOST_BINS:
                 raise wrong_value("input_map", bins, f"is more than {MOST_BINS}")
-        elif one_of("input_map", self.input_map, ("none", "auto")) == "none":
-            return {}
         if self.pairs == "neighbors":
-            if is_auto(self.input_map):
-                return {}
             raise InputError("input_map: neighbors are found without a map; use pairs='all'")
         features, (twins, hidden) = scaled.shape[1], self._shape()
         rows = sum(map(len, choose_knots(scaled, bins)))
@@ -425,6 +429,14 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         if is_auto(self.hidden):
             hidden = narrowed(features, twins, hidden, features + MAP_EXTRA, rows)
         return {bins: MapPlan(MAP_EXTRA, hidden, usual.pace, usual.decay)}
+
+    def _compares_maps(self, rows: int) -> bool:
+        """Whether a map is worth comparing with none, if that is left to be chosen.
+
+        Layers must be free to give way to it, and folds long enough to show what it is worth.
+        """
+        free = is_auto(self.hidden) and self.activation in ("auto", *MAPPED)
+        return free and self.pairs == "all" and self._plan(rows).folds >= LONG_ENOUGH
 
     def _learn_errors(
         self, held: Points, folds: list[LeftOut], seed: int, progress: Progress

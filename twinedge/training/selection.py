@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinedge.defaults import MANY_ROWS, MAP_BINS, MAP_BINS_OF_MANY_ROWS
+from twinedge.defaults import MANY_ROWS
 from twinedge.progress import Progress
 from twinedge.scoring.scores import rmse
 from twinedge.training.batches import Setting, expected_seconds
@@ -40,12 +40,12 @@ from twinedge.training.trainer import (
     train,
 )
 
-# One decay that lets a network follow the rows, and one that keeps it from fitting their noise.
+# Decays that let a network follow the rows, and one that keeps it from fitting their noise.
 # Teachers do that as well, and better: taught networks take the first.
 Settings = Mapping[str, tuple[Setting, ...]]  # to try with each activation
 SETTINGS: Settings = {
     "relu": (Setting(1e-2, 0.03), Setting(1e-2, 0.3)),
-    "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.1)),
+    "silu": (Setting(1e-2, 0.001), Setting(1e-2, 0.01), Setting(1e-2, 0.1)),
 }
 
 # Those of networks with a map in front of them.
@@ -57,9 +57,8 @@ _MANY_BATCH, _MANY_LONGER = 4 * BATCH, 4 / 3
 
 
 class UsualMap(NamedTuple):
-    """A map to compare with none."""
+    """How a map that is compared with none is learnt."""
 
-    bins: int  # of a feature, at most
     pace: float  # its learning rate, as a share of that of the networks
     decay: float  # its weight decay
     # How many times as large the error of the folds must be without it. Twins that share a map are
@@ -67,11 +66,14 @@ class UsualMap(NamedTuple):
     margin: float
 
 
+# Where another activation is best without a map, the target is smooth. What that activation gains
+# in the long final training, folds do not show.
+_OTHER_MARGIN = 1.2
+
+
 def usual_map(rows: int) -> UsualMap:
-    """Return the map for this many training rows: few rows do not support fine or steep curves."""
-    if rows < MANY_ROWS:
-        return UsualMap(MAP_BINS, 0.1, 0.3, 1.05)
-    return UsualMap(MAP_BINS_OF_MANY_ROWS, 0.3, 0.03, 1.0)
+    """Return how to learn a map from this many rows: few of them do not support steep curves."""
+    return UsualMap(0.3, 0.3, 1.08) if rows < MANY_ROWS else UsualMap(0.3, 0.03, 1.0)
 
 
 # After few steps relu is ahead even where silu ends far ahead.
@@ -352,14 +354,26 @@ def predict_held_out(
 def best_candidates(
     task: Task, candidates: list[Candidate], predictions: list[Predictions]
 ) -> list[int]:
-    """Return which candidate of each kind of network is best on the rows, the best of all first."""
+    """Return which candidate of each kind of network is best on the rows, the best of all first.
+
+    A map must be better by a margin, for most rows and for those that are far off: otherwise it
+    comes last.
+    """
     off = np.abs(np.stack([one.rows for one in predictions]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
     found: dict[tuple[str, int], int] = {}
     weights = None if task.weights is None else task.weights[: task.train]
-    margin = usual_map(task.train).margin
     errors = np.average(off, axis=1, weights=weights)
-    errors *= [margin if one.bins else 1.0 for one in candidates]
+    squares = np.average(np.square(off), axis=1, weights=weights)
+    without = [k for k, one in enumerate(candidates) if not one.bins]
+    if without:
+        best = min(without, key=lambda k: errors[k])
+        for k, one in enumerate(candidates):
+            same = one.activation == candidates[best].activation
+            margin = usual_map(task.train).margin if same else _OTHER_MARGIN
+            clear = margin * errors[k] < errors[best] and margin**2 * squares[k] < squares[best]
+            if one.bins and not clear:
+                errors[k] = np.inf
     for k in np.argsort(errors, kind="stable"):
         found.setdefault((candidates[k].activation, candidates[k].bins), int(k))
     return list(found.values())
