@@ -19,7 +19,7 @@ from scipy.stats import sem
 
 from benchmarks.harness.cells import Benchmark
 from benchmarks.harness.interval_scores import measure
-from benchmarks.harness.pages import Tables, markdown
+from benchmarks.harness.pages import Tables, markdown, newer_cells
 from benchmarks.harness.record import Cells, Record
 from benchmarks.harness.trained import RUNS, SHAPE, trained
 from benchmarks.reproduction.paper_tables import ORDER, TABLES, printed
@@ -113,7 +113,7 @@ def show(record: Record) -> None:
 
 
 def pages(record: Record) -> Tables:
-    """Return the table of the README: the default shape."""
+    """Return the table of the README, of the default shape, and what is newer than that."""
     header = [
         "set",
         "all anchors",
@@ -137,7 +137,17 @@ def pages(record: Record) -> Tables:
                 *(f"{line[one]:.4f}" for one in paper),
             ]
             rows.append([line["dataset"], *numbers])
-    return {"README.md": {"accuracy": markdown(header, rows)}}
+    newer = newer_cells(record, _set_of)
+    return {
+        "README.md": {"accuracy": markdown(header, rows)},
+        "docs/training.md": {"newer accuracy": newer},
+    }
+
+
+def _set_of(key: str) -> str | None:
+    """Return the set of a cell of the default training."""
+    effort, shape, name, _ = key.split("/")
+    return name if (effort, shape) == ("normal", SHAPE) else None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

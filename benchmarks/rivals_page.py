@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks.harness.pages import Tables
+from benchmarks.harness.pages import Tables, newer_cells
 from benchmarks.harness.record import Cells, Record, read_record, results_of
 from benchmarks.harness.rows import LONG
 
@@ -99,7 +99,14 @@ def pages(record: Record) -> Tables:
     device = read_record(results_of("device")).get("rivals")
     if device:
         found["device"] = _device(device)
+    found["newer"] = newer_cells(record, _long_table)
     return {PAGE: found}
+
+
+def _long_table(key: str) -> str | None:
+    """Return the long table that a cell of our default pack belongs to."""
+    rival, size, name, _ = key.split("/")
+    return name if (rival, size) == (OURS, "20") and name in LONG else None
 
 
 def _findings(summary: dict[str, Any]) -> str:

@@ -123,5 +123,10 @@ def test_files_of_the_release_give_the_same_predictions():
         assert found[name] == pytest.approx(expected[name], rel=1e-6)
 
 
+def test_a_run_of_the_release_was_trained_without_a_map():
+    model = twinedge.load(FROZEN / "run").model
+    assert (model.input_map, model.input_map_) == ("none", "none")
+
+
 if __name__ == "__main__":
     print("\n".join(interface()))

@@ -222,7 +222,8 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     """Make a run of its record and arrays."""
     scores = record["scores"]
     hidden = tuple(record["parameters"]["hidden"])
-    model = TwinRegressor(**{**record["parameters"], "hidden": hidden})
+    older = {"input_map": "none"}
+    model = TwinRegressor(**{**older, **record["parameters"], "hidden": hidden})
     for name in _CHOSEN:
         setattr(model, f"{name}_", record["chosen"][name])
     model.input_map_, curve = (record["chosen"].get(name, "none") for name in _NEWER)

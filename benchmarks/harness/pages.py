@@ -6,10 +6,11 @@ training version 5", and "not today's 6" if that is another.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
 
-from benchmarks.harness.record import RESULTS, read_record, results_of
+from benchmarks.harness.record import RESULTS, Record, read_record, results_of
 from twinedge.atomic_files import write_file
 from twinedge.training import VERSION
 
@@ -40,6 +41,29 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Write a table; all columns but the first are numbers."""
     rule = ["---", *["---:"] * (len(header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, rule, *rows))
+
+
+def newer_cells(record: Record, table_of: Callable[[str], str | None]) -> str:
+    """Compare cells of today's training with those of the published version, on the same splits.
+
+    ``table_of`` is the table of data that a cell belongs to, None for a cell to leave out. Errors
+    are test RMSE.
+    """
+    unfinished = record.get("unfinished")
+    if unfinished is None:
+        return f"All cells are of version {record['training']}."
+    old, new = record["cells"], unfinished["cells"]
+    shared: dict[str, list[str]] = {}
+    for key in new:
+        table = table_of(key)
+        if table is not None and key in old:
+            shared.setdefault(table, []).append(key)
+    rows = []
+    for table, keys in shared.items():
+        then, now = (fmean(cells[key]["rmse_test"] for key in keys) for cells in (old, new))
+        rows.append([table, str(len(keys)), f"{then:.4g}", f"{now:.4g}", f"{now / then:.3f}"])
+    versions = (f"version {part['training']}" for part in (record, unfinished))
+    return markdown(["table", "splits", *versions, "ratio"], rows)
 
 
 def write_tables(tables: Tables) -> None:
