@@ -51,7 +51,7 @@ def newer_cells(record: Record, table_of: Callable[[str], str | None]) -> str:
     """
     unfinished = record.get("unfinished")
     if unfinished is None:
-        return f"All cells are of version {record['training']}."
+        return "No cell is newer than the table."
     old, new = record["cells"], unfinished["cells"]
     shared: dict[str, list[str]] = {}
     for key in new:

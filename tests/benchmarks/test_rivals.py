@@ -35,7 +35,7 @@ def test_page_and_summary_follow_from_the_cells(page, record):
     assert record["summary"] == page.summarise(record["cells"])["summary"]
     ((path, shown),) = page.pages(record).items()
     text = (ROOT / path).read_text()
-    assert set(shown) == {"20", "8", "findings", "device"}
+    assert set(shown) == {"20", "8", "findings", "device", "newer"}
     for name, table in shown.items():
         assert f"<!-- {name}: measured -->\n\n{table.strip()}\n\n<!-- end -->" in text, name
 

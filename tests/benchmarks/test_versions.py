@@ -59,6 +59,27 @@ def test_pages_show_the_tables_of_the_results(pages, bench):
     assert shown >= 9
 
 
+def test_newer_cells_are_compared_on_the_same_splits(pages):
+    cells = {f"ours/{k}": {"rmse_test": 1.0 + k} for k in range(3)}
+    newer = {
+        "ours/0": {"rmse_test": 0.5},
+        "ours/1": {"rmse_test": 1.0},
+        "ours/9": {},
+        "other/0": {},
+    }
+    unfinished = {"training": 8, "cells": newer}
+    record = {"training": 7, "cells": cells, "unfinished": unfinished}
+
+    def table_of(key):
+        return "yh" if key.startswith("ours") else None
+
+    lines = pages.newer_cells(record, table_of).splitlines()
+    assert lines[0] == "| table | splits | version 7 | version 8 | ratio |"
+    assert lines[2:] == ["| yh | 2 | 1.5 | 0.75 | 0.500 |"]
+    del record["unfinished"]
+    assert pages.newer_cells(record, table_of) == "No cell is newer than the table."
+
+
 def test_summaries_follow_from_the_cells(pages, bench):
     """Unless what they are compared with is of another version by now."""
     records = stored(pages)
