@@ -61,19 +61,18 @@ class UsualMap(NamedTuple):
 
     pace: float  # its learning rate, as a share of that of the networks
     decay: float  # its weight decay
-    # How many times as large the error of the folds must be without it. Twins that share a map are
-    # more alike, so that their mean gains less; a single network of a fold does not show that.
-    margin: float
-
-
-# Where another activation is best without a map, the target is smooth. What that activation gains
-# in the long final training, folds do not show.
-_OTHER_MARGIN = 1.2
 
 
 def usual_map(rows: int) -> UsualMap:
     """Return how to learn a map from this many rows: few of them do not support steep curves."""
-    return UsualMap(0.3, 0.3, 1.08) if rows < MANY_ROWS else UsualMap(0.3, 0.03, 1.0)
+    return UsualMap(0.3, 0.3) if rows < MANY_ROWS else UsualMap(0.3, 0.03)
+
+
+# How many times as large the error of the folds must be without a map. Twins that share one are
+# more alike, so that their mean gains less; a single network of a fold does not show that. Where
+# another activation is best without a map, the target is smooth, and folds do not show what that
+# activation gains in the long final training.
+_MARGIN, _OTHER_MARGIN = 1.08, 1.2
 
 
 # After few steps relu is ahead even where silu ends far ahead.
@@ -370,7 +369,7 @@ def best_candidates(
         best = min(without, key=lambda k: errors[k])
         for k, one in enumerate(candidates):
             same = one.activation == candidates[best].activation
-            margin = usual_map(task.train).margin if same else _OTHER_MARGIN
+            margin = _MARGIN if same else _OTHER_MARGIN
             clear = margin * errors[k] < errors[best] and margin**2 * squares[k] < squares[best]
             if one.bins and not clear:
                 errors[k] = np.inf
