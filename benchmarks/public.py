@@ -279,6 +279,8 @@ def _mean(one: dict[str, Any] | None) -> str:
     """Write a mean with its standard error."""
     if one is None:
         return "-"
+    if one["mean"] >= 1000:  # bytes
+        return f"{one['mean']:,.0f}"
     if one["standard_error"] is None:
         return f"{one['mean']:.4g}"
     return f"{one['mean']:.4g} ± {one['standard_error']:.2g}"

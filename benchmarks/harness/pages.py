@@ -17,6 +17,7 @@ from twinedge.training import VERSION
 ROOT = Path(__file__).parents[2]
 
 Tables = dict[str, dict[str, str]]  # by page, seen from the root, and by name
+NOTHING_NEWER = "No cell is newer than the table."
 
 _LINK = re.compile(
     r"(?P<link>\[[^\]]*\]\([^)\s]*benchmarks/results/(?P<name>[\w/-]+)\.json\))"
@@ -51,7 +52,7 @@ def newer_cells(record: Record, table_of: Callable[[str], str | None]) -> str:
     """
     unfinished = record.get("unfinished")
     if unfinished is None:
-        return "No cell is newer than the table."
+        return NOTHING_NEWER
     old, new = record["cells"], unfinished["cells"]
     shared: dict[str, list[str]] = {}
     for key in new:

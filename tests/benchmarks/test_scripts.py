@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from benchmarks.harness.pages import NOTHING_NEWER
 from twinedge import AnnRegressor, TwinRegressor
 
 TINY = {"activation": "relu", "learning_rate": 0.01, "weight_decay": 0.01, "steps": 40}
@@ -35,7 +36,7 @@ def published(module, cells, capsys):
     assert capsys.readouterr().out
     for page, tables in module.BENCHMARK.pages(record).items():
         assert page.endswith(".md")
-        for table in tables.values():
+        for table in {*tables.values()} - {NOTHING_NEWER}:
             widths = {line.count("|") for line in table.splitlines() if line.startswith("|")}
             assert len(widths) == 1
     return record
