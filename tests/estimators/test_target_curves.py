@@ -224,7 +224,7 @@ def test_later_points_off_the_curve_are_named_as_well(both, skewed):
         model.calibrate(X, y)
     assert model.calibration_ is was
     assert not model.own_
-    assert model.rmse(X, y) > 0  # an error can be told all the same
+    assert model.rmse(X, y) > 0  # an error can be measured all the same
 
 
 def test_groups_are_left_out_on_the_curve(skewed):

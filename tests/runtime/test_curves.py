@@ -377,9 +377,9 @@ def test_devices_learn_on_the_curve(random_pack, opened, mapped):
     assert (made.y_offset, made.y_gain) == (pack.y_offset, pack.y_gain)
     moved = pack.target_curve.first - made.target_curve.first
     units = {"kind": "log", "offset": 1.5, "unit": 0.25}
-    told = replace(pack, metadata={"target_curve": units})
-    told = adapted_pack(told, learnt.errors, learnt.scores).metadata["target_curve"]
-    assert told == {"kind": "log", "offset": 1.5 + 0.25 * moved, "unit": 0.25}
+    described = replace(pack, metadata={"target_curve": units})
+    described = adapted_pack(described, learnt.errors, learnt.scores).metadata["target_curve"]
+    assert described == {"kind": "log", "offset": 1.5 + 0.25 * moved, "unit": 0.25}
     assert np.abs(reference.evaluate(made, unseen).mean / true - 1).mean() < 0.05
 
 
