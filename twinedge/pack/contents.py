@@ -221,6 +221,27 @@ class TargetCurve:
 
 
 @dataclass(frozen=True)
+class Release:
+    """What a file says about the pack in it, as it stands there: ``release.py`` reads it.
+
+    Parameters
+    ----------
+    id : bytes
+        Of the pack that it is about; what is written of another pack leaves it out.
+    self_test, identity, signature : bytes, optional
+        Sections of the file.
+    whole : bytes
+        SHA-256 of the file, which is what a signature is about.
+    """
+
+    id: bytes
+    self_test: bytes | None = None
+    identity: bytes | None = None
+    signature: bytes | None = None
+    whole: bytes = b""
+
+
+@dataclass(frozen=True)
 class Pack:
     """Twins, anchors and scaling.
 
@@ -261,6 +282,8 @@ class Pack:
         Curves of the features, in front of the twins.
     target_curve : TargetCurve, optional
         Curve from estimates to the target.
+    release : Release, optional
+        Self-test, identity and signature.
     """
 
     activation: str
@@ -282,6 +305,7 @@ class Pack:
     metadata: dict[str, Any] = field(default_factory=dict)
     map: InputMap | None = None
     target_curve: TargetCurve | None = None
+    release: Release | None = None
 
     @property
     def features(self) -> int:

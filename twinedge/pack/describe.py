@@ -143,9 +143,8 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
         title, _, _, use, holds = _array(parts[0], parts[0].name, parts[0].name)
         yield title, length, 0, use, holds + more
     elif length:
-        own = kind is Kind.METADATA
-        title, use = name_of(section.kind), "metadata" if own else "other"
-        yield title, length, 0, use, "JSON" * own
+        title = name_of(section.kind)
+        yield title, length, 0, "other" if kind is None else title, "JSON" * (kind is Kind.METADATA)
 
 
 def _map(shape: Shape) -> Iterator[_Sized]:

@@ -81,6 +81,9 @@ class Kind(IntEnum):
     SCHEMA = 9
     MAP = 10
     TARGET_CURVE = 11
+    SELF_TEST = 13
+    IDENTITY = 14
+    SIGNATURE = 15
 
     @property
     def required(self) -> bool:
@@ -91,9 +94,12 @@ class Kind(IntEnum):
     def of(cls, number: int, version: int = NEWEST) -> "Kind | None":
         """Return the kind with this number; None if this version of the format has none."""
         known = Kind.SCHEMA if version < 3 else Kind.TARGET_CURVE
-        return cls(number) if 0 < number <= known else None
+        return cls(number) if 0 < number <= known or number in RELEASE else None
 
 
+# In any version; whoever uses one of these checks it (``release.py``).
+RELEASE = (Kind.SELF_TEST, Kind.IDENTITY, Kind.SIGNATURE)
+OF_ANY_LENGTH = (Kind.METADATA, *RELEASE)
 MEANINGS = {
     Kind.SCALING: "offset and gain of each feature and of the target",
     Kind.TWINS: "the networks: kernels, biases, multipliers",
@@ -106,6 +112,9 @@ MEANINGS = {
     Kind.SCHEMA: "stands for columns and target: which stores belong to the pack",
     Kind.MAP: "curves of the features, in front of the twins",
     Kind.TARGET_CURVE: "curve from estimates to the target",
+    Kind.SELF_TEST: "queries with the answers that they must get",
+    Kind.IDENTITY: "id, parent, counter, and hashes of schema and training table",
+    Kind.SIGNATURE: "over all bytes before it, by the owner of a key",
 }
 
 

@@ -30,6 +30,7 @@ from twinedge.pack.contents import (
     Twin,
 )
 from twinedge.pack.layout import Kind, PackError, Part, Reason, Shape, align, kernels
+from twinedge.pack.release import release_of
 
 
 class Section(NamedTuple):
@@ -195,7 +196,7 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
         if not 1 <= levels <= layout.MAX_LEVELS:
             raise PackError(Reason.SECTION, f"{levels} levels of intervals are not possible")
         length = layout.INTERVALS.size + layout.LEVEL.size * levels
-    elif length is None and kind is not Kind.METADATA:
+    elif length is None and kind not in layout.OF_ANY_LENGTH:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has no sizes")
     if length is not None and one.length != length:
         raise PackError(
@@ -272,6 +273,7 @@ def read_pack(data: bytes) -> Pack:
         metadata=_metadata(content.get(Kind.METADATA)),
         map=curves,
         target_curve=target_curve,
+        release=release_of(data),
     )
 
 

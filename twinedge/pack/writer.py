@@ -1,7 +1,6 @@
 """Write a pack as bytes, refusing any that a reader would refuse."""
 
 import json
-import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,9 @@ from twinedge.errors import InputError
 from twinedge.pack import layout
 from twinedge.pack.checks import check_contents, check_head, check_target_curve
 from twinedge.pack.contents import Array, InputMap, Intervals, Pack, TargetCurve, Twin
-from twinedge.pack.layout import Kind, PackError, Reason, Shape, align, kernels
+from twinedge.pack.layout import Kind, PackError, Reason, Shape, kernels
+from twinedge.pack.release import with_release
+from twinedge.pack.sections import Content, join
 
 
 def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
@@ -30,6 +31,11 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
         If a reader would refuse it.
     InputError
         If the metadata cannot be stored.
+
+    Notes
+    -----
+    Self-test, identity and signature are written as far as they are true of what is written: a pack
+    that was changed has none.
     """
     shape = shape_of(pack)
     scaling = _columns(np.append(pack.x_offset, pack.y_offset), np.append(pack.x_gain, pack.y_gain))
@@ -57,7 +63,7 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
         sections[Kind.IDS] = _arrays(shape, Kind.IDS, ids=pack.ids)
     if metadata and pack.metadata:
         sections[Kind.METADATA] = _json(pack.metadata)
-    return _assemble(pack, shape, sections)
+    return with_release(_assemble(pack, shape, sections), pack.release)
 
 
 def shape_of(pack: Pack) -> Shape:
@@ -103,12 +109,6 @@ def version_of(pack: Pack) -> int:
 
 
 def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
-    start = layout.HEADER.size + layout.ENTRY.size * len(sections)
-    table, body = b"", bytes(align(start) - start)
-    for kind, content in sections.items():
-        flags = layout.REQUIRED if kind.required else 0
-        table += layout.ENTRY.pack(kind, flags, start + len(body), len(content))
-        body += content + bytes(align(len(content)) - len(content))
     flags = (
         layout.TRAINED_ON_NEIGHBORS * pack.trained_on_neighbors
         | layout.WITH_INTERVALS * shape.scaled
@@ -116,10 +116,7 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
     header = layout.HEADER.pack(
         layout.MAGIC,
         version_of(pack),
-        len(sections),
-        start + len(body),
-        0,
-        zlib.crc32(body),
+        *(0, 0, 0, 0),  # what depends on the sections
         shape.features,
         len(shape.hidden),
         layout.ACTIVATIONS.index(pack.activation),
@@ -132,8 +129,13 @@ def _assemble(pack: Pack, shape: Shape, sections: dict[Kind, bytes]) -> bytes:
         flags,
         bytes(8),
     )
-    crc = zlib.crc32(header + table).to_bytes(4, "little")
-    return header[: layout.HEADER_CRC_AT] + crc + header[layout.HEADER_CRC_AT + 4 :] + table + body
+    return join(
+        header,
+        (
+            Content(kind, layout.REQUIRED if kind.required else 0, content)
+            for kind, content in sections.items()
+        ),
+    )
 
 
 def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
