@@ -34,36 +34,46 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--force", action="store_true", help="overwrite vectors that exist")
     force = parser.parse_args(arguments).force
-    file, recipes = VECTORS["FILE"], VECTORS["PACKS"]["RECIPES"]
-    kept = json.loads(file.read_text())["cases"] if file.exists() and not force else []
-    there = {one["name"] for one in kept}
+    file, recipes = VECTORS["FILE"], (*VECTORS["PACKS"]["RECIPES"], *VECTORS["PACKS"]["SEVERAL"])
+    kept = json.loads(file.read_text()) if file.exists() and not force else {}
+    cases, several = ([*kept.get(key, [])] for key in ("cases", "several"))
+    there = {one["name"] for one in (*cases, *several)}
     packs = {one: VECTORS["PACKS"]["build"](one) for one in recipes if one.name not in there}
     if not packs:
         return "all vectors exist: their bits are a promise; --force breaks it"
-    cases = [*kept, *(vectors(recipe, data) for recipe, data in packs.items())]
     for recipe, data in packs.items():
+        x = queries(recipe, data)
+        print(f"{recipe.name}: {len(data)} bytes", file=sys.stderr)
+        answers = [vectors(recipe, data, x, target) for target in range(recipe.several)]
+        made = {
+            "name": recipe.name,
+            "pack_sha256": sha256(data).hexdigest(),
+            "queries": [row.astype("<f4").tobytes().hex() for row in x],
+        }
+        if recipe.several == 1:
+            cases.append(made | answers[0])
+        else:
+            several.append(made | {"targets": answers})
         if recipe.stored:
             write(VECTORS["stored"](recipe), data)
     note = "GOLDEN: see make.py. Queries are f32 little-endian in hex, mean and spread bits of f32."
-    write(file, (json.dumps({"note": note, "cases": cases}, indent=1) + "\n").encode())
+    text = json.dumps({"note": note, "cases": cases, "several": []}, indent=1)
+    lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in several)
+    write(file, (text.removesuffix("[]\n}") + f"[\n{lines}\n]\n}}\n").encode())
     return None
 
 
-def vectors(recipe, data):
-    """Evaluate a pack at all queries, in both ways."""
-    print(f"{recipe.name}: {len(data)} bytes", file=sys.stderr)
-    x, pack = queries(recipe, data), read_pack(data)
+def vectors(recipe, data, x, target):
+    """Evaluate a target of a pack at all queries, in both ways."""
+    pack = read_pack(data).single(target)
     found = reference.evaluate(pack, x)
-    plain = PLAIN(data)
+    plain = PLAIN(data).select(target)
     for number, row in enumerate(x.astype(np.float64).tolist()):
         mean, spread, *rest = plain.evaluate(row)
         bits = found.mean[number].tobytes().hex(), found.spread[number].tobytes().hex()
         assert (mean, spread) == bits, f"{recipe.name}: query {number} has two answers"
         assert rest == [part[number].tolist() for part in found[2:5]]
     made = {
-        "name": recipe.name,
-        "pack_sha256": sha256(data).hexdigest(),
-        "queries": [row.astype("<f4").tobytes().hex() for row in x],
         "mean": words(found.mean),
         "spread": words(found.spread),
         "raw_mean": found.raw_mean.tolist(),
@@ -129,6 +139,8 @@ def queries(recipe, data):
         bits += [
             [NAN if gone else one for gone, one in zip(row, bits[-1], strict=True)] for row in gaps
         ]
+    if recipe.several > 1:  # which have several answers each
+        bits = bits[: len(EXTREMES)] + bits[: len(EXTREMES) - 1 : -2]
     return np.array(bits, np.uint32).view(np.float32)
 
 

@@ -27,8 +27,9 @@ class Recipe(NamedTuple):
     gain; ``extras`` adds ids, metadata and a section that no reader knows; ``intervals`` adds
     second outputs, intervals and a domain, in which every other feature may be missing. ``bins`` of
     each feature, 0 for none, make a map with ``more`` outputs than features; ``entries`` is how
-    many a target curve has, and ``y_shift`` says how far apart they are. ``stored`` packs are kept
-    next to this file as well.
+    many a target curve has, and ``y_shift`` says how far apart they are. ``several`` is the number
+    of targets; of several, every other one has a curve, from the first on. ``stored`` packs are
+    kept next to this file as well.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Recipe(NamedTuple):
     more: int = 0
     entries: int = 0
     y_shift: int = 13
+    several: int = 1
 
     @property
     def inputs(self):
@@ -59,7 +61,7 @@ class Recipe(NamedTuple):
     @property
     def version(self):
         """The version of the format that has all of this."""
-        return 3 if self.bins or self.entries else 2 if self.intervals else 1
+        return 3 if self.bins or self.entries or self.several > 1 else 2 if self.intervals else 1
 
 
 RECIPES = (
@@ -113,6 +115,25 @@ RECIPES = (
     ),
 )
 
+SEVERAL = (
+    Recipe("two-targets", 3, (7, 5), (5,), stored=True, several=2),
+    Recipe("two-targets-intervals", 4, (9, 6), (5, 3), "silu", intervals=True, several=2),
+    Recipe("three-targets-i16", 2, (6, 10), (4, 5), "silu", "i16", 2, True, several=3),
+    Recipe(
+        "three-targets-of-everything",
+        *(3, (11, 6), (4, 1, 3), "silu", "i8", 2),
+        stored=True,
+        intervals=True,
+        bins=(5, 0, 20),
+        more=2,
+        entries=33,
+        several=3,
+    ),
+    Recipe("eight-targets", 2, (5,), (6,), several=8),
+    Recipe("eight-targets-intervals", 2, (8, 13), (3,), "relu", "i16", intervals=True, several=8),
+    Recipe("targets-extreme", 5, (9, 7), (3,), "relu", "i16", weights="extreme", several=2),
+)
+
 
 class Draw:
     """Random integers: SplitMix64, seeded by a name."""
@@ -140,14 +161,15 @@ def build(recipe):
     sections = [
         (1, 1, _scaling(recipe, draw)),
         *([(10, 1, _map(recipe, draw))] if recipe.bins else []),
-        *([(11, 1, _target_curve(recipe, draw))] if recipe.entries else []),
+        *([(11, 1, _target_curves(recipe, draw))] if recipe.entries else []),
+        *([(12, 1, struct.pack("<HH", recipe.several, 0))] if recipe.several > 1 else []),
         (2, 1, b"".join(_twin(recipe, draw) for _ in recipe.counts)),
         *([(3, 1, struct.pack("<193h", *silu_table()))] if silu else []),
         (4, 1, _anchors(recipe, draw)),
     ]
     if recipe.intervals:
         sections += [
-            (7, 1, _intervals(recipe, draw)),
+            (7, 1, b"".join(_intervals(recipe, draw) for _ in range(recipe.several))),
             (8, 0, _domain(recipe, draw)),
             (9, 0, struct.pack("<I", draw.below(2**32))),
         ]
@@ -175,9 +197,9 @@ def silu_table():
 
 def _scaling(recipe, draw):
     entries = []
-    for place in range(recipe.features + 1):
+    for place in range(recipe.features + recipe.several):
         offset = struct.pack("<f", draw.within(1000) / 8)
-        exponent = recipe.y_exponent if place == recipe.features else 6 + draw.below(7)
+        exponent = recipe.y_exponent if place >= recipe.features else 6 + draw.below(7)
         entries.append(offset + struct.pack("<I", 127 + exponent << 23 | draw.below(2**23)))
     return b"".join(entries)
 
@@ -199,6 +221,11 @@ def _map(recipe, draw):
     sizes = struct.pack(f"<HH{len(bins)}B{len(shifts)}B", recipe.inputs, len(knots), *bins, *shifts)
     rows = _to(4, struct.pack(f"<{len(knots)}h", *knots))
     return _to(4, sizes) + rows + struct.pack(f"<{cells}b", *table)
+
+
+def _target_curves(recipe, draw):
+    places = range(recipe.several)
+    return b"".join(bytes(8) if place % 2 else _target_curve(recipe, draw) for place in places)
 
 
 def _target_curve(recipe, draw):
@@ -226,20 +253,18 @@ def _twin(recipe, draw):
         layers.append(struct.pack(f"<{width}i", *biases))
         layers.append(_to(4, struct.pack(f"<{width}h", *multipliers)))
         inputs = width
-    (output, _), shift, multiplier = _output(recipe, draw, inputs)
+    first = _sum(recipe, draw, inputs)
     # All fraction bits occur, those that a trained network would have most often.
     bits = [draw.below(11) + 5 if draw.below(3) == 0 else draw.below(4) + 9 for _ in shifts]
     absent = [0] * (3 - len(shifts))
-    settings = [*shifts, *absent, *bits, *absent, shift]
-    if not recipe.intervals:
-        head = struct.pack("<8Bh6x", *settings, 0, multiplier)
-        return _to(16, head + b"".join(layers) + _padded("h", output))
-    bias = draw.within(min(2**31 - 1 - 2 * INPUT * sum(map(abs, output)), 2**24))
-    (hard, hard_bias), hard_shift, hard_multiplier = _output(recipe, draw, inputs)
-    head = struct.pack("<8Bhhi", *settings, hard_shift, multiplier, hard_multiplier, bias)
-    both = [weight for pair in zip(output, hard, strict=True) for weight in pair]
-    last = struct.pack(f"<i{len(both)}h", hard_bias, *both) + bytes(-inputs % 4 * 4)
-    return _to(16, head + b"".join(layers) + last)
+    (shift, hard_shift, *scale), last = _output(recipe, draw, inputs, first)
+    settings = [*shifts, *absent, *bits, *absent, shift, hard_shift]
+    start = struct.pack("<8Bhhi", *settings, *scale)
+    others = [
+        _output(recipe, draw, inputs, _sum(recipe, draw, inputs)) for _ in range(1, recipe.several)
+    ]
+    further = [struct.pack("<BBhhhi", *own[:4], 0, own[4]) + weights for own, weights in others]
+    return _to(16, start + b"".join(layers) + last + b"".join(further))
 
 
 def _rows(recipe, draw, inputs, width):
@@ -281,7 +306,19 @@ def _scales(recipe, draw, rows, goal):
     return shift, [0 if len(rows) > 1 and draw.below(16) == 0 else m for m in live]
 
 
-def _output(recipe, draw, inputs):
+def _output(recipe, draw, inputs, first):
+    """Both shifts, both multipliers and the bias of a target's output, and its weights as bytes."""
+    (output, _), shift, multiplier = first
+    if not recipe.intervals:
+        return (shift, 0, multiplier, 0, 0), _padded("h", output)
+    bias = draw.within(min(2**31 - 1 - 2 * INPUT * sum(map(abs, output)), 2**24))
+    (hard, hard_bias), hard_shift, hard_multiplier = _sum(recipe, draw, inputs)
+    both = [weight for pair in zip(output, hard, strict=True) for weight in pair]
+    last = struct.pack(f"<i{len(both)}h", hard_bias, *both) + bytes(-inputs % 4 * 4)
+    return (shift, hard_shift, multiplier, hard_multiplier, bias), last
+
+
+def _sum(recipe, draw, inputs):
     row = _row(recipe, draw, inputs, INPUT, OUTPUT_ROOM)
     shift, (multiplier,) = _scales(recipe, draw, row[:1], 50_000)
     return row, shift, multiplier
@@ -293,10 +330,10 @@ def _anchors(recipe, draw):
     points = [
         [recipe.grid * draw.within(reach) for _ in range(recipe.inputs)] for _ in range(total)
     ]
-    targets = [draw.within(recipe.targets) for _ in range(total)]
+    targets = [draw.within(recipe.targets) for _ in range(total * recipe.several)]
     counts = _to(4, struct.pack(f"<{len(recipe.counts)}H", *recipe.counts))
     rows = b"".join(_padded("h", point) for point in points)
-    return counts + rows + struct.pack(f"<{total}i", *targets)
+    return counts + rows + struct.pack(f"<{len(targets)}i", *targets)
 
 
 def _intervals(recipe, draw):

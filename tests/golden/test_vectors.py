@@ -14,14 +14,19 @@ from twinedge.runtime import reference
 HERE = Path(__file__).parent
 VECTORS = runpy.run_path(str(HERE / "vectors.py"))
 PLAIN = runpy.run_path(str(HERE.parent / "runtime" / "plain_evaluator.py"))["Plain"]
-RECIPES = {recipe.name: recipe for recipe in VECTORS["PACKS"]["RECIPES"]}
+PACKS = VECTORS["PACKS"]
+RECIPES = {recipe.name: recipe for recipe in (*PACKS["RECIPES"], *PACKS["SEVERAL"])}
 CASES = {case.name: case for case in VECTORS["load"]()}
+OF_TARGETS = {f"{case.name} {case.target}": case for case in VECTORS["load_several"]()}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+every_target = pytest.mark.parametrize(
+    "case", [*CASES.values(), *OF_TARGETS.values()], ids=[*CASES, *OF_TARGETS]
+)
 
 
 def agrees(case):
     """Whether the reference evaluator still computes the bits of a case."""
-    pack = read_pack(case.pack)
+    pack = read_pack(case.pack).single(case.target)
     found = reference.evaluate(pack, case.queries)
     return (
         np.array_equal(found.mean.view(np.uint32), case.mean)
@@ -42,18 +47,18 @@ def bounds_agree(kept, pack, x, found):
     return all(np.array_equal(one.view(np.uint32), right.view(np.uint32)) for one, right in parts)
 
 
-@every_case
+@every_target
 def test_the_reference_evaluator_gives_the_golden_bits(case):
     assert agrees(case)
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)])
-@every_case
+@every_target
 def test_the_plain_evaluator_gives_the_golden_bits(case, whole):
     # It takes a microsecond for ten products: for a large pack, only some queries unless slow.
     products = read_pack(case.pack).members * len(case.pack)
     rows = range(0, len(case.queries), 1 if whole else 1 + products // 100_000)
-    evaluator = PLAIN(case.pack)
+    evaluator = PLAIN(case.pack).select(case.target)
     answers = [evaluator.evaluate(case.queries[row].astype(np.float64).tolist()) for row in rows]
     mean, spread, *numbers, estimates = map(list, zip(*answers, strict=True))
     bits = [[int.from_bytes(bytes.fromhex(w), "little") for w in words] for words in (mean, spread)]
@@ -68,7 +73,7 @@ def test_the_plain_evaluator_gives_the_golden_bits(case, whole):
             assert (integer, *ends[level][2:]) == (raw_scale[row], raw_low[row], raw_high[row])
 
 
-@every_case
+@every_target
 def test_a_recipe_is_what_its_pack_says(case):
     recipe, pack = RECIPES[case.name], read_pack(case.pack)
     assert (pack.features, pack.hidden) == (recipe.features, recipe.hidden)
@@ -79,7 +84,10 @@ def test_a_recipe_is_what_its_pack_says(case):
     assert (pack.intervals is not None) == (pack.domain is not None) == recipe.intervals
     assert pack.inputs == recipe.inputs
     assert (() if pack.map is None else tuple(pack.map.bins)) == recipe.bins
-    assert (0 if pack.target_curve is None else len(pack.target_curve.values)) == recipe.entries
+    for place, one in enumerate(pack.every_target):
+        entries = 0 if one.target_curve is None else len(one.target_curve.values)
+        assert entries == (0 if place % 2 else recipe.entries)
+    assert len(pack.every_target) == recipe.several
     assert case.pack[4] == recipe.version
     if not recipe.extras:  # a section that nobody knows is not kept
         assert write_pack(pack) == case.pack
@@ -97,7 +105,7 @@ def test_what_is_stored_is_what_its_recipe_builds():
 
 def test_the_cases_are_of_every_kind():
     recipes = RECIPES.values()
-    assert CASES.keys() == RECIPES.keys()
+    assert CASES.keys() | {case.name for case in OF_TARGETS.values()} == RECIPES.keys()
     assert len(CASES) >= 12
     assert {1, 64} <= {one.features for one in recipes}
     assert {1, 32, 128} <= {sum(one.counts) for one in recipes}
@@ -116,9 +124,10 @@ def test_the_cases_are_of_every_kind():
     assert {2, 4097} <= {one.entries for one in recipes}
     assert any(one.bins and one.neighbors for one in recipes)
     assert any(one.bins and one.entries and one.intervals for one in recipes)
+    assert {1, 2, 3, 8} == {one.several for one in recipes}
 
 
-@every_case
+@every_target
 def test_the_queries_have_the_extremes_among_them(case):
     whole_rows = case.queries[(case.queries == case.queries[:, :1]).all(axis=1), 0]
     smallest = np.finfo(np.float32).smallest_subnormal
@@ -133,10 +142,15 @@ NO_SPREAD = ("one-of-everything", "infinite", "target-curve-far")  # or one at i
 
 
 def test_the_answers_tell_queries_apart():
-    # Of the 19 or more, several saturate alike.
-    for case in CASES.values():
-        assert len(set(case.raw_mean.tolist())) > 7, case.name
-        if RECIPES[case.name].entries and case.name != "target-curve-infinite":
+    # Of the 19 or more, several saturate alike; there are fewer where there are several targets.
+    for case in (*CASES.values(), *OF_TARGETS.values()):
+        many = 7 if RECIPES[case.name].several == 1 else 5
+        assert len(set(case.raw_mean.tolist())) > many, case.name
+        if (
+            RECIPES[case.name].entries
+            and not case.target % 2
+            and case.name != "target-curve-infinite"
+        ):
             assert len(set(case.mean.tolist())) > 4, case.name
         spreads = len(set(case.raw_spread.tolist()))
         assert spreads > 5 or case.name in NO_SPREAD, case.name

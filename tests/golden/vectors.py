@@ -41,7 +41,8 @@ class Golden(NamedTuple):
     ``queries`` is float32 ``(n, f)``; ``mean`` and ``spread`` are the bits of float32, uint32
     ``(n,)``; ``raw_mean`` int32 and ``raw_spread`` uint32 ``(n,)`` are the integers behind them
     (``M`` and ``s`` of FORMAT.md). ``members_sha256`` is of all estimates, i32 little-endian, query
-    by query. ``bounds`` are those of packs with intervals, at their usual level.
+    by query. ``bounds`` are those of packs with intervals, at their usual level. All of these are
+    for one ``target`` of the pack.
     """
 
     name: str
@@ -53,13 +54,25 @@ class Golden(NamedTuple):
     raw_spread: np.ndarray
     members_sha256: str
     bounds: Bounds | None = None
+    target: int = 0
 
 
 def load():
-    """Return all cases, in the order of ``packs.py``."""
+    """Return all cases with packs for one target, in the order of ``packs.py``."""
     kept = json.loads(FILE.read_text())["cases"]
     recipes = {recipe.name: recipe for recipe in PACKS["RECIPES"]}
     return [_case(recipes[one["name"]], one) for one in kept]
+
+
+def load_several():
+    """Return a case for each target of each pack for several."""
+    kept = json.loads(FILE.read_text())["several"]
+    recipes = {recipe.name: recipe for recipe in PACKS["SEVERAL"]}
+    return [
+        _case(recipes[one["name"]], {**one, **answers})._replace(target=target)
+        for one in kept
+        for target, answers in enumerate(one["targets"])
+    ]
 
 
 def digest(estimates):

@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from twinedge.pack import Difficulty, Domain, InputMap, Intervals, Layer, Pack, TargetCurve, Twin
+from twinedge.pack import (
+    Difficulty,
+    Domain,
+    InputMap,
+    Intervals,
+    Layer,
+    Pack,
+    TargetCurve,
+    Twin,
+    joined,
+)
 from twinedge.pack.layout import NO_FILL
 
 INPUT = 32767
@@ -17,8 +27,9 @@ def random_pack(rng, **given):
     """Draw a pack; ``given`` fixes fields of ``random_shape``.
 
     It also says whether the pack is to be ``scaled``, ``mapped`` (has a map) and ``curved`` (has a
-    target curve).
+    target curve), and how many ``outputs`` it has: one for each target.
     """
+    outputs = given.pop("outputs", 1)
     scaled, mapped, curved = (given.pop(one, False) for one in ("scaled", "mapped", "curved"))
     shape = random_shape(rng) | given
     features, hidden, silu = shape["features"], shape["hidden"], shape["activation"] == "silu"
@@ -48,7 +59,43 @@ def random_pack(rng, **given):
         map=curves,
         target_curve=random_target_curve(rng, limit) if curved else None,
     )
-    return with_intervals(rng, pack, shape["weights"]) if scaled else pack
+    if scaled:
+        pack = with_intervals(rng, pack, shape["weights"])
+    return with_targets(rng, pack, outputs, shape["weights"])
+
+
+def with_targets(rng, pack, count, weights="normal"):
+    """Give a pack further targets, up to ``count``: curves, if it has one, for most of them."""
+    packs, curved = [pack], pack.target_curve is not None
+    if count > 1 and curved and rng.random() < 0.3:
+        packs = [replace(pack, target_curve=None)]
+    for _ in range(1, count):
+        limit = 2 ** int(rng.integers(1, 31)) - 1
+        one = replace(
+            pack,
+            y_offset=np.float32(rng.normal(0, 100)),
+            y_gain=np.float32(10 ** rng.uniform(-9, 3)),
+            targets=rng.integers(-limit, limit + 1, len(pack.targets)).astype(np.int32),
+            twins=tuple(with_output(rng, twin, weights) for twin in pack.twins),
+            target_curve=random_target_curve(rng, limit) if curved and rng.random() < 0.7 else None,
+        )
+        if pack.intervals is not None:
+            drawn = with_intervals(rng, one, weights)
+            levels = list(pack.intervals.quantiles)
+            quantiles = np.sort(rng.integers(1, 2 ** int(rng.integers(1, 33)), len(levels)))
+            same = dict(zip(levels, quantiles.tolist(), strict=True))
+            one = replace(
+                one, twins=drawn.twins, intervals=replace(drawn.intervals, quantiles=same)
+            )
+        packs.append(one)
+    return joined(packs)
+
+
+def with_output(rng, twin, weights):
+    """Return a twin with the same layers and another output."""
+    output, _ = fitting(rng, len(twin.output), np.int16, weights, "output")
+    multiplier, shift = scale(rng, weights, 0.001)
+    return Twin(twin.layers, output.astype(np.int16), multiplier, shift)
 
 
 def with_intervals(rng, pack, weights="normal"):

@@ -73,7 +73,7 @@ def inside(data, kind, code, more, *values):
 def test_what_the_file_holds(curved, data):
     header = read_header(data)
     assert header.version == 3
-    assert (header.shape.map, header.shape.curve_bins, header.shape.inputs) == ((5, 5), 3, 5)
+    assert (header.shape.map, header.shape.curve_bins, header.shape.inputs) == ((5, 5), (3,), 5)
     lengths = {one.kind: one.length for one in header.sections}
     assert lengths[Kind.MAP] == 4 + 8 + 12 + 25
     assert lengths[Kind.TARGET_CURVE] == 8 + 16

@@ -88,7 +88,7 @@ class Taker:
 
 
 class Plain:
-    """A pack, read and evaluated as FORMAT.md says."""
+    """A pack, read and evaluated as FORMAT.md says: for its first target, or the selected one."""
 
     def __init__(self, data):
         assert data[:4] == b"TWIN"
@@ -101,19 +101,17 @@ class Plain:
         for number in range(struct.unpack_from("<H", data, 6)[0]):
             kind, _, offset, _ = struct.unpack_from("<HHII", data, 48 + 12 * number)
             offsets[kind] = offset
+        self.targets = struct.unpack_from("<H", data, offsets[12])[0] if 12 in offsets else 1
         scaling = Taker(data, offsets[1])
         self.x_scaling = [scaling.take("f", 2) for _ in range(self.f)]
-        self.y_offset, self.y_gain = scaling.take("f", 2)
+        self.y_scaling = [scaling.take("f", 2) for _ in range(self.targets)]
         self.map, self.g = None, self.f
         if 10 in offsets:
             self._read_map(Taker(data, offsets[10]))
-        self.target_curve = None
+        self.target_curves = [None] * self.targets
         if 11 in offsets:
             curve = Taker(data, offsets[11])
-            (first,), (shift, _), (bins,) = (
-                curve.take(*one) for one in (("i", 1), ("B", 2), ("H", 1))
-            )
-            self.target_curve = first, shift, curve.take("i", bins + 1)
+            self.target_curves = [self._target_curve(curve) for _ in range(self.targets)]
         records = Taker(data, offsets[2])
         self.twins = [self._twin(records) for _ in range(twins)]
         self.curve = Taker(data, offsets[3]).take("h", 193) if self.activation else None
@@ -121,20 +119,34 @@ class Plain:
         counts = anchors.take("H", twins)
         anchors.align(4)
         points = anchors.matrix("h", self.k, self.g)
-        targets = anchors.take("i", self.k)
+        targets = zip(*(anchors.take("i", self.k) for _ in range(self.targets)), strict=True)
         owners = [twin for twin, count in enumerate(counts) for _ in range(count)]
         self.anchors = list(zip(owners, points, targets, strict=True))
-        self.quantiles, self.domain = {}, None
+        self.intervals, self.domain = [], None
         if self.scaled:
             intervals = Taker(data, offsets[7])
-            self.weights, (self.constant, *_, levels) = (
-                intervals.take("I", 3),
-                intervals.take("I", 5),
-            )
-            self.quantiles = dict(intervals.take("I", 2) for _ in range(levels))
+            for _ in range(self.targets):
+                weights, (constant, *_, levels) = intervals.take("I", 3), intervals.take("I", 5)
+                quantiles = dict(intervals.take("I", 2) for _ in range(levels))
+                self.intervals.append((weights, constant, quantiles))
+        self.select(0)
         if 8 in offsets:
             domain = Taker(data, offsets[8])
             self.domain = [domain.take("h", 3) for _ in range(self.f)]
+
+    def select(self, target):
+        """Evaluate this target from now on."""
+        self.target = target
+        self.y_offset, self.y_gain = self.y_scaling[target]
+        self.target_curve, self.quantiles = self.target_curves[target], {}
+        if self.scaled:
+            self.weights, self.constant, self.quantiles = self.intervals[target]
+        return self
+
+    @staticmethod
+    def _target_curve(taker):
+        (first,), (shift, _), (bins,) = (taker.take(*one) for one in (("i", 1), ("B", 2), ("H", 1)))
+        return (first, shift, taker.take("i", bins + 1)) if bins else None
 
     def _read_map(self, taker):
         self.g, rows = taker.take("H", 2)
@@ -154,7 +166,7 @@ class Plain:
         shifts, fractions = taker.take("B", 3), taker.take("B", 3)
         all_shifts, multipliers = taker.take("B", 2), taker.take("h", 2)
         (bias,) = taker.take("i", 1)
-        outputs = list(zip(multipliers, all_shifts, strict=True))
+        scales = list(zip(multipliers, all_shifts, strict=True))
         layers, inputs = [], self.g
         for depth, width in enumerate(self.widths):
             kernel = taker.matrix(self.kernel_type, width, inputs)
@@ -166,14 +178,25 @@ class Plain:
             taker.align(4)
             layers.append((kernel, starts, multipliers, shifts[depth], fractions[depth]))
             inputs = width
+        outputs = [self._outputs(taker, inputs, bias, scales)]
+        for _ in range(1, self.targets):
+            all_shifts, multipliers = taker.take("B", 2), taker.take("h", 2)
+            assert taker.take("h", 1) == [0]
+            (bias,) = taker.take("i", 1)
+            scales = list(zip(multipliers, all_shifts, strict=True))
+            outputs.append(self._outputs(taker, inputs, bias, scales))
+        taker.align(16)
+        return layers, outputs
+
+    def _outputs(self, taker, inputs, bias, scales):
+        """Weights, bias and scale of the output of a target, then of its difficulty."""
         if self.scaled:
             (hard_bias,) = taker.take("i", 1)
             folded = taker.take("h", 2 * pad4(inputs))[: 2 * inputs]
             weights, biases = (folded[::2], folded[1::2]), (bias, hard_bias)
         else:
             weights, biases = (taker.take("h", pad4(inputs))[:inputs], None), (0, 0)
-        taker.align(16)
-        return layers, *zip(weights, biases, outputs, strict=True)
+        return list(zip(weights, biases, scales, strict=True))
 
     def query(self, x):
         q = []
@@ -279,13 +302,13 @@ class Plain:
 
     def estimate(self, q, anchor):
         """The estimate of an anchor; in scaled packs its asymmetry and difficulty, too."""
-        owner, point, target = anchor
+        owner, point, targets = anchor
         twin = self.twins[owner]
-        _, (output, bias, (multiplier, shift)), (hard, hard_bias, to_difficulty) = twin
+        (output, bias, (multiplier, shift)), (hard, hard_bias, to_difficulty) = twin[1][self.target]
         mirrored = self.hidden(twin, point, q)
         forward, back = dot(output, self.hidden(twin, q, point)), dot(output, mirrored)
         assert max(abs(forward), abs(back)) < 2**30
-        e = i32(rsh(mulw(i32(forward - back), multiplier), shift) + target)
+        e = i32(rsh(mulw(i32(forward - back), multiplier), shift) + targets[self.target])
         if not self.scaled:
             return e, None, None
         u = rsh(mulw(i32(forward + back + bias), multiplier), shift)

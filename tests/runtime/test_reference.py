@@ -82,6 +82,31 @@ def test_random_packs_give_the_same_bits(plain, random_pack, seed):
         assert_same_bits(plain, pack, queries(rng, pack, 2))
 
 
+@pytest.mark.parametrize("outputs", [2, 3, 8])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_each_of_several_targets_has_the_same_bits(plain, random_pack, outputs, scaled):
+    rng = np.random.default_rng([9, outputs, scaled])
+    for number in range(3):
+        about = {"scaled": scaled, "mapped": number > 0, "curved": number != 1}
+        pack = random_pack(rng, outputs=outputs, features=3, counts=[4, 2], **about)
+        data, x = write_pack(pack), queries(rng, pack, 3)
+        pack, exact = read_pack(data), plain(data)
+        found = reference.evaluate_targets(pack, x)
+        assert len(found) == exact.targets == outputs
+        for target, (one, single) in enumerate(zip(found, pack.singles, strict=True)):
+            exact.select(target)
+            means, spreads, raw, roots, estimates = zip(
+                *map(exact.evaluate, x.tolist()), strict=True
+            )
+            assert (bits(one.mean), bits(one.spread)) == (list(means), list(spreads))
+            assert one.estimates.tolist() == list(estimates)
+            assert (one.raw_mean.tolist(), one.raw_spread.tolist()) == (list(raw), list(roots))
+            if scaled:
+                assert_same_bounds(exact, single, one, x)
+            # It is the pack of this target alone.
+            assert_same_bits(plain, single, x)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_many_random_packs_give_the_same_bits(plain, random_pack, seed):

@@ -380,7 +380,7 @@ def _shape(model: Model) -> Shape:
         model.anchors,
         scaled=model.scaled,
         map=(model.map_outputs, model.map_rows) if model.map_outputs else None,
-        curve_bins=model.target_bins or None,
+        curve_bins=(model.target_bins,) if model.target_bins else (),
     )
 
 

@@ -6,12 +6,15 @@ from twinedge.pack.contents import (
     InputMap,
     Intervals,
     Layer,
+    Output,
     Pack,
+    Target,
     TargetCurve,
     Twin,
 )
 from twinedge.pack.layout import PackError, Reason
 from twinedge.pack.reader import read_header, read_pack
+from twinedge.pack.targets import joined
 from twinedge.pack.writer import write_pack
 
 __all__ = [
@@ -20,11 +23,14 @@ __all__ = [
     "InputMap",
     "Intervals",
     "Layer",
+    "Output",
     "Pack",
     "PackError",
     "Reason",
+    "Target",
     "TargetCurve",
     "Twin",
+    "joined",
     "read_header",
     "read_pack",
     "write_pack",

@@ -26,24 +26,40 @@ from twinedge.pack.layout import (
 
 def check_contents(pack: Pack) -> None:
     """Refuse a pack with a number that FORMAT.md does not allow, in the order of its section 10."""
-    check_scaling(
-        np.append(pack.x_offset, pack.y_offset),
-        np.append(pack.x_gain, pack.y_gain),
-    )
+    check_scaling(*scaling_of(pack))
     if pack.map is not None:
         check_map(pack.map)
-    if pack.target_curve is not None:
-        check_target_curve(pack.target_curve)
+    for one in pack.every_target:
+        if one.target_curve is not None:
+            check_target_curve(one.target_curve)
     for number, twin in enumerate(pack.twins):
         check_head(twin, number)
         check_weights(twin, number)
     if pack.curve is not None:
         check_curve(pack.curve)
-    check_anchors(pack.counts, pack.anchors, pack.targets)
-    if pack.intervals is not None:
-        check_intervals(pack.intervals)
+    check_anchors(pack.counts, pack.anchors, targets_of_anchors(pack))
+    for one in pack.every_target:
+        if one.intervals is not None:
+            check_intervals(one.intervals)
     if pack.schema is not None and not 0 <= pack.schema < 2**32:
         raise PackError(Reason.VALUE, "the schema is a number that cannot be stored")
+
+
+def scaling_of(pack: Pack) -> tuple[Array, Array]:
+    """Offsets and gains of features and targets, ``(f + targets,)``."""
+    each = pack.every_target
+    return (
+        np.append(pack.x_offset, [one.y_offset for one in each]),
+        np.append(pack.x_gain, [one.y_gain for one in each]),
+    )
+
+
+def targets_of_anchors(pack: Pack) -> Array:
+    """Targets of the anchors, ``(targets, k)``."""
+    each = [one.targets for one in pack.every_target]
+    if any(one.shape != each[0].shape for one in each):
+        raise PackError(Reason.VALUE, "every anchor must have a value of each target")
+    return np.stack(each)
 
 
 def check_scaling(offsets: Array, gains: Array) -> None:
@@ -81,10 +97,9 @@ def check_target_curve(curve: TargetCurve) -> None:
 
 def check_head(twin: Twin, number: int) -> None:
     """Refuse shifts, fraction bits and multipliers of outputs outside their ranges."""
-    shifts, multipliers = [*twin.shifts], [twin.multiplier]
-    if twin.difficulty is not None:
-        shifts.append(twin.difficulty.shift)
-        multipliers.append(twin.difficulty.multiplier)
+    parts = [part for one in twin.outputs for part in (one, one.difficulty) if part is not None]
+    shifts = [*(layer.shift for layer in twin.layers), *(one.shift for one in parts)]
+    multipliers = [one.multiplier for one in parts]
     if not (
         all(0 <= shift <= MAX_SHIFT for shift in shifts)
         and all(fraction in FRACTIONS for fraction in twin.fractions)
@@ -101,12 +116,13 @@ def check_weights(twin: Twin, number: int) -> None:
         reach = _magnitudes(layer.kernel) * LARGEST + np.abs(layer.bias, dtype=np.int64)
         worst = int(reach.argmax())
         _check_sum(int(reach[worst]), f"sum {worst} in layer {depth + 1} of twin {number}")
-    # The sums of both orders of a pair, plus a bias.
-    output = 2 * int(_magnitudes(twin.output)) * LARGEST + abs(twin.bias)
-    _check_sum(output, f"the output of twin {number}")
-    if twin.difficulty is not None:
-        second = int(_magnitudes(twin.difficulty.output)) * LARGEST + abs(twin.difficulty.bias)
-        _check_sum(second, f"the difficulty of twin {number}")
+    for target, one in enumerate(twin.outputs):
+        of = f"of twin {number}" + f" for target {target}" * bool(twin.others)
+        # The sums of both orders of a pair, plus a bias.
+        _check_sum(2 * int(_magnitudes(one.output)) * LARGEST + abs(one.bias), f"the output {of}")
+        if one.difficulty is not None:
+            second = int(_magnitudes(one.difficulty.output)) * LARGEST + abs(one.difficulty.bias)
+            _check_sum(second, f"the difficulty {of}")
 
 
 def _check_sum(reach: int, name: str) -> None:
@@ -124,8 +140,11 @@ def check_curve(curve: Array) -> None:
 
 
 def check_anchors(counts: Array, anchors: Array, targets: Array) -> None:
-    """Refuse numbers of anchors that do not add up, and anchors outside their range."""
-    if counts.min() < 1 or counts.sum(dtype=np.int64) != len(targets):
+    """Refuse numbers of anchors that do not add up, and anchors outside their range.
+
+    ``targets`` is ``(targets, k)``.
+    """
+    if counts.min() < 1 or counts.sum(dtype=np.int64) != targets.shape[1]:
         raise PackError(Reason.VALUE, "the twins' anchors do not add up")
     if _largest(anchors) > LARGEST or _largest(targets) >= TARGET:
         raise PackError(Reason.VALUE, "an anchor is outside the range that can be stored")

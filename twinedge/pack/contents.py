@@ -3,7 +3,7 @@
 import json
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -56,13 +56,11 @@ class Difficulty:
 
 
 @dataclass(frozen=True)
-class Twin:
-    """One network.
+class Output:
+    """How one target is made of the last hidden layer.
 
     Parameters
     ----------
-    layers : tuple of Layer
-        Hidden layers.
     output : array of shape (inputs,), int16
         Weights of the output.
     multiplier, shift : int
@@ -74,12 +72,44 @@ class Twin:
         Only in packs with intervals.
     """
 
+    output: Array
+    multiplier: int
+    shift: int
+    bias: int = 0
+    difficulty: Difficulty | None = None
+
+
+@dataclass(frozen=True)
+class Twin:
+    """One network.
+
+    Parameters
+    ----------
+    layers : tuple of Layer
+        Hidden layers, which serve all targets.
+    output, multiplier, shift, bias, difficulty
+        Those of the first target: see ``Output``.
+    others : tuple of Output
+        Those of further targets.
+    """
+
     layers: tuple[Layer, ...]
     output: Array
     multiplier: int
     shift: int
     bias: int = 0
     difficulty: Difficulty | None = None
+    others: tuple[Output, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """Outputs of all targets."""
+        first = Output(self.output, self.multiplier, self.shift, self.bias, self.difficulty)
+        return (first, *self.others)
+
+    def single(self, target: int) -> "Twin":
+        """Return the network of one target."""
+        return Twin(self.layers, **vars(self.outputs[target]))
 
     @property
     def shifts(self) -> tuple[int, ...]:
@@ -242,8 +272,34 @@ class Release:
 
 
 @dataclass(frozen=True)
+class Target:
+    """What a pack has of one target, beside the outputs of its twins.
+
+    Parameters
+    ----------
+    y_offset, y_gain : float32
+        ``estimate * gain + offset`` is the prediction; with a target curve, that of its value.
+    targets : array of shape (k,), int32
+        Targets of the anchors, in units of an estimate.
+    intervals : Intervals, optional
+        How far off predictions are expected to be.
+    target_curve : TargetCurve, optional
+        Curve from estimates to the target.
+    """
+
+    y_offset: np.float32
+    y_gain: np.float32
+    targets: Array
+    intervals: Intervals | None = None
+    target_curve: TargetCurve | None = None
+
+
+@dataclass(frozen=True)
 class Pack:
     """Twins, anchors and scaling.
+
+    What there is for each target is that of the first one here; of further ones it is in
+    ``others``. ``single`` returns the pack of one target.
 
     Parameters
     ----------
@@ -282,6 +338,8 @@ class Pack:
         Curves of the features, in front of the twins.
     target_curve : TargetCurve, optional
         Curve from estimates to the target.
+    others : tuple of Target
+        Further targets.
     release : Release, optional
         Self-test, identity and signature.
     """
@@ -305,6 +363,7 @@ class Pack:
     metadata: dict[str, Any] = field(default_factory=dict)
     map: InputMap | None = None
     target_curve: TargetCurve | None = None
+    others: tuple[Target, ...] = ()
     release: Release | None = None
 
     @property
@@ -328,22 +387,63 @@ class Pack:
         return int(self.twins[0].layers[0].kernel.dtype.itemsize) * 8
 
     @property
+    def every_target(self) -> tuple[Target, ...]:
+        """All targets, the first one among them."""
+        first = Target(self.y_offset, self.y_gain, self.targets, self.intervals, self.target_curve)
+        return (first, *self.others)
+
+    @property
+    def singles(self) -> tuple["Pack", ...]:
+        """The pack of each target."""
+        return tuple(self.single(target) for target in range(1 + len(self.others)))
+
+    def single(self, target: int) -> "Pack":
+        """Return the pack of one target; arrays are shared, none is copied."""
+        if not self.others and target == 0:
+            return self
+        return replace(
+            self,
+            **vars(self.every_target[target]),
+            twins=tuple(twin.single(target) for twin in self.twins),
+            others=(),
+            metadata=metadata_of(self.metadata, target),
+        )
+
+    @property
     def members(self) -> int:
-        """Number of estimates in one prediction."""
+        """Number of estimates in one prediction of a target."""
         if not self.neighbors:
             return len(self.targets)
         return int(np.minimum(self.counts, self.neighbors).sum())
 
 
-def schema_of(inputs: Sequence[str], target: str) -> int:
+def metadata_of(metadata: dict[str, Any], target: int) -> dict[str, Any]:
+    """Return what the metadata of a pack for several targets says of one of them."""
+    own = metadata.get("targets")
+    if not isinstance(own, list) or not all(isinstance(one, dict) for one in own):
+        return metadata  # which may be anything
+    shared = {key: value for key, value in metadata.items() if key != "targets"}
+    return {**shared, **own[target]} if target < len(own) else shared
+
+
+def target_names(metadata: dict[str, Any], count: int, usual: str = "target") -> tuple[str, ...]:
+    """Names of the targets of a pack; those without a name are numbered, if there are several."""
+    names = [metadata_of(metadata, target).get("target") for target in range(count)]
+    return tuple(
+        name if isinstance(name, str) else f"{usual}{number if count > 1 else ''}"
+        for number, name in enumerate(names)
+    )
+
+
+def schema_of(inputs: Sequence[str], target: str | Sequence[str]) -> int:
     """Return the number that stands for what a model is about.
 
     Parameters
     ----------
     inputs : sequence of str
         Names of the inputs, in order: those of a category name its levels (``Encoding.inputs``).
-    target : str
-        Name of the target.
+    target : str, or sequence of str
+        Name of the target, or names of several.
 
     Returns
     -------
@@ -355,7 +455,8 @@ def schema_of(inputs: Sequence[str], target: str) -> int:
     >>> schema_of(["angle", "cut=Fair"], "level")
     4011967936
     """
-    about = {"inputs": list(inputs), "target": target}
+    names = target if isinstance(target, str) else list(target)
+    about = {"inputs": list(inputs), "target": names}
     text = json.dumps(about, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return zlib.crc32(text.encode("utf-8", "surrogatepass"))
 

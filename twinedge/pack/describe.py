@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from twinedge.encoding.cells import numbered
-from twinedge.pack.contents import ACCUMULATOR, LARGEST, Array, Pack
+from twinedge.pack.contents import ACCUMULATOR, LARGEST, Array, Pack, Target, target_names
 from twinedge.pack.layout import (
     ACTIVATIONS,
     ENTRY,
@@ -120,7 +120,8 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
     if kind is Kind.SCALING:
         features = shape.features
         yield "features", 8 * features, 0, "scaling", f"float32[{features}][2]: offset, gain"
-        yield "target", 8, 0, "scaling", "float32[2]: offset, gain"
+        one, rows = ("target", "") if shape.targets == 1 else ("targets", f"[{shape.targets}]")
+        yield one, 8 * shape.targets, 0, "scaling", f"float32{rows}[2]: offset, gain"
     elif kind is Kind.TWINS:
         for number in range(shape.twins):
             yield from _twin(f"twin {number}", shape)
@@ -131,13 +132,30 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
     elif kind is Kind.MAP:
         yield from _map(shape)
     elif kind is Kind.TARGET_CURVE:
-        use = name_of(kind)
-        yield "head", TARGET_CURVE_HEAD.size, 1, use, "first estimate, distance of entries, bins"
-        yield _array(shape.parts(kind)[0], "values", use)
+        use, holds = name_of(kind), "first estimate, distance of entries, bins"
+        for target, part in enumerate(shape.parts(kind)):
+            of = _of_target(target, shape)
+            if part.size:
+                yield f"{of}head", TARGET_CURVE_HEAD.size, 1, use, holds
+                yield _array(part, f"{of}values", use)
+            else:
+                size = TARGET_CURVE_HEAD.size
+                yield f"{of}no curve", size, size, use, "zeros"
     elif kind is Kind.INTERVALS:
-        levels = (length - INTERVALS.size) // LEVEL.size
-        yield "scale", INTERVALS.size, 0, "intervals", "uint32[8]: weights, constant, trust"
-        yield "levels", LEVEL.size * levels, 0, "intervals", f"uint32[{levels}][2]: level, quantile"
+        levels = (length // shape.targets - INTERVALS.size) // LEVEL.size
+        size, holds = LEVEL.size * levels, f"uint32[{levels}][2]: level, quantile"
+        for target in range(shape.targets):
+            of = _of_target(target, shape)
+            yield (
+                f"{of}scale",
+                INTERVALS.size,
+                0,
+                "intervals",
+                "uint32[8]: weights, constant, trust",
+            )
+            yield f"{of}levels", size, 0, "intervals", holds
+    elif kind is Kind.TARGETS:
+        yield "targets", length, length // 2, "targets", "uint16: how many there are"
     elif kind is not None and (parts := shape.parts(kind)):
         more = ": ends, fill value" if kind is Kind.DOMAIN else ""
         title, _, _, use, holds = _array(parts[0], parts[0].name, parts[0].name)
@@ -145,6 +163,11 @@ def _parts(section: Section, header: Header) -> Iterator[_Sized]:
     elif length:
         title = name_of(section.kind)
         yield title, length, 0, "other" if kind is None else title, "JSON" * (kind is Kind.METADATA)
+
+
+def _of_target(target: int, shape: Shape) -> str:
+    """Words in front of a part that each target has."""
+    return f"target {target} " if shape.targets > 1 else ""
 
 
 def _map(shape: Shape) -> Iterator[_Sized]:
@@ -166,8 +189,13 @@ def _twin(title: str, shape: Shape) -> Iterator[_Sized]:
     yield f"{title} head", TWIN_HEAD.size, 0, "twin heads", "shifts, fraction bits, multiplier"
     parts = shape.parts(Kind.TWINS)
     for part in parts:
-        word = part.name.rstrip("0123456789")
-        layer = "" if word == part.name else f" layer {int(part.name[len(word) :]) + 1}"
+        name, _, target = part.name.partition("@")
+        of = f"{title} target {target}" if target else title
+        if name == "head":
+            yield f"{of} head", part.size, 0, "twin heads", "shifts, multipliers, bias"
+            continue
+        word = name.rstrip("0123456789")
+        layer = "" if word == name else f" layer {int(name[len(word) :]) + 1}"
         plural = {
             "bias": "biases",
             "multiplier": "multipliers",
@@ -176,7 +204,7 @@ def _twin(title: str, shape: Shape) -> Iterator[_Sized]:
             "difficulty_bias": "bias of the difficulty",
         }
         use = plural.get(word, "kernels")
-        yield _array(part, f"{title}{layer} {plural.get(word, f'kernel {word}')}", use)
+        yield _array(part, f"{of}{layer} {plural.get(word, f'kernel {word}')}", use)
     rest = shape.twin_size - TWIN_HEAD.size - sum(part.size for part in parts)
     if rest:
         yield f"{title} end", rest, rest, "padding", "zeros"
@@ -201,7 +229,7 @@ class Checksum(NamedTuple):
 
 
 class Range(NamedTuple):
-    """How a feature or the target is quantised, and the range that covers.
+    """How a feature or a target is quantised, and the range that covers.
 
     ``least`` and ``most`` bound what the integers can hold, ``anchors_least`` and ``anchors_most``
     what the anchors hold, all in the user's units. A pack with a map has no features of anchors.
@@ -238,7 +266,7 @@ class Description:
     pieces : tuple of Piece
         For a sound file, its pieces in order; every byte is in exactly one.
     ranges : tuple of Range
-        For a sound file, the scaling of each feature, then of the target.
+        For a sound file, the scaling of each feature, then of each target.
     pack : Pack or None
         Its contents, if it is sound.
     """
@@ -321,18 +349,25 @@ def _word(words: Sequence[str], number: int) -> str:
 
 
 def _ranges(pack: Pack) -> tuple[Range, ...]:
-    *names, target = _names(pack)
+    names = _names(pack)
     anchors = pack.anchors.T if pack.map is None else [None] * pack.features
     scalings = zip(names, pack.x_offset, pack.x_gain, anchors, strict=True)
     # Size of one integer step: the gain converts a feature to integers, but the target from them.
     features = [_range(*one, 1 / float(one[2]), (-LARGEST, LARGEST)) for one in scalings]
-    y_gain, curve = float(pack.y_gain), pack.target_curve
-    reach, held = (1 - ACCUMULATOR, ACCUMULATOR - 1), pack.targets
+    targets = zip(
+        target_names(pack.metadata, len(pack.every_target)), pack.every_target, strict=True
+    )
+    return (*features, *(_target_range(name, one) for name, one in targets))
+
+
+def _target_range(name: str, target: Target) -> Range:
+    y_gain, curve = float(target.y_gain), target.target_curve
+    reach, held = (1 - ACCUMULATOR, ACCUMULATOR - 1), target.targets
     if curve is not None:
         entries = curve.first + (np.arange(curve.bins + 1) << curve.shift)
         reach = (int(curve.values[0]), int(curve.values[-1]))
         held = np.interp(held, entries, curve.values)
-    return (*features, _range(target, pack.y_offset, y_gain, held, y_gain, reach))
+    return _range(name, target.y_offset, y_gain, held, y_gain, reach)
 
 
 def _range(
@@ -347,10 +382,10 @@ def _range(
 
 
 def _names(pack: Pack) -> list[str]:
-    """Names of the features and the target from the metadata, or defaults if it has none."""
-    listed, target = pack.metadata.get("features"), pack.metadata.get("target")
+    """Names of the features from the metadata, or defaults if it has none."""
+    listed = pack.metadata.get("features")
     entries = listed if isinstance(listed, list) and len(listed) == pack.features else []
     names: list[Any] = [entry.get("name") for entry in entries if isinstance(entry, dict)]
     if len(names) != pack.features or not all(isinstance(name, str) for name in names):
         names = list(numbered(pack.features))
-    return [*names, target if isinstance(target, str) else "target"]
+    return names

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from math import prod
 from typing import Any
@@ -52,6 +52,8 @@ INTERVALS = struct.Struct("<4I2H3I")
 LEVEL = struct.Struct("<II")
 MAP_HEAD = struct.Struct("<HH")
 TARGET_CURVE_HEAD = struct.Struct("<iBBH")
+TARGETS = struct.Struct("<HH")
+OUTPUT_HEAD = struct.Struct("<BBhhHi")  # of each further target, in a twin
 HEADER_CRC_AT = 12
 ALIGNMENT = 16
 CURVE_FINE, CURVE_LENGTH = 128, 193  # entries 1/32 apart up to 4, then 1/8 apart up to 12
@@ -64,6 +66,7 @@ TRAINED_ON_NEIGHBORS, WITH_INTERVALS = 1, 2  # flags of the header
 MAX_LEVELS = 15
 MAX_MAP_ROWS, MAP_SHIFTS = 65535, range(1, 25)
 MAX_CURVE_BINS, MAX_CURVE_SHIFT = 4096, 24
+MAX_TARGETS = 8
 NO_FILL = -32768
 
 
@@ -81,6 +84,7 @@ class Kind(IntEnum):
     SCHEMA = 9
     MAP = 10
     TARGET_CURVE = 11
+    TARGETS = 12
     SELF_TEST = 13
     IDENTITY = 14
     SIGNATURE = 15
@@ -88,12 +92,13 @@ class Kind(IntEnum):
     @property
     def required(self) -> bool:
         """Whether a reader that does not know this kind must refuse the file."""
-        return self <= Kind.ANCHORS or self in (Kind.INTERVALS, Kind.MAP, Kind.TARGET_CURVE)
+        of_version_3 = Kind.MAP <= self <= Kind.TARGETS
+        return self <= Kind.ANCHORS or self is Kind.INTERVALS or of_version_3
 
     @classmethod
     def of(cls, number: int, version: int = NEWEST) -> "Kind | None":
         """Return the kind with this number; None if this version of the format has none."""
-        known = Kind.SCHEMA if version < 3 else Kind.TARGET_CURVE
+        known = Kind.SCHEMA if version < 3 else Kind.TARGETS
         return cls(number) if 0 < number <= known or number in RELEASE else None
 
 
@@ -101,7 +106,7 @@ class Kind(IntEnum):
 RELEASE = (Kind.SELF_TEST, Kind.IDENTITY, Kind.SIGNATURE)
 OF_ANY_LENGTH = (Kind.METADATA, *RELEASE)
 MEANINGS = {
-    Kind.SCALING: "offset and gain of each feature and of the target",
+    Kind.SCALING: "offset and gain of each feature and target",
     Kind.TWINS: "the networks: kernels, biases, multipliers",
     Kind.CURVE: "table of the silu activation",
     Kind.ANCHORS: "anchors: how many each twin has, features, targets",
@@ -112,6 +117,7 @@ MEANINGS = {
     Kind.SCHEMA: "stands for columns and target: which stores belong to the pack",
     Kind.MAP: "curves of the features, in front of the twins",
     Kind.TARGET_CURVE: "curve from estimates to the target",
+    Kind.TARGETS: "how many targets there are",
     Kind.SELF_TEST: "queries with the answers that they must get",
     Kind.IDENTITY: "id, parent, counter, and hashes of schema and training table",
     Kind.SIGNATURE: "over all bytes before it, by the owner of a key",
@@ -158,7 +164,8 @@ class Shape:
     anchors: int
     scaled: bool = False  # whether twins have a second output, for intervals
     map: tuple[int, int] | None = None  # outputs and rows of the input map
-    curve_bins: int | None = None  # of the target curve
+    targets: int = 1
+    curve_bins: tuple[int, ...] = ()  # of each target curve, 0 for a target without; () for none
 
     @property
     def inputs(self) -> int:
@@ -180,37 +187,42 @@ class Shape:
         return None
 
     def section_fault(self) -> str | None:
-        """Say what is impossible about the sizes of map and target curve; None if nothing is."""
+        """Say what is impossible about the sizes in sections of new kinds; None if nothing is."""
+        if not 1 <= self.targets <= MAX_TARGETS:
+            return f"{self.targets} targets: a pack has 1 to {MAX_TARGETS}"
         if self.map is not None:
             outputs, rows = self.map
             if not self.features <= outputs <= MAX_WIDTH:
                 return f"{outputs} outputs: a map has {self.features} to {MAX_WIDTH}"
             if rows > MAX_MAP_ROWS:
                 return f"{rows} rows: a map has {MAX_MAP_ROWS} at most"
-        if self.curve_bins is not None and not 1 <= self.curve_bins <= MAX_CURVE_BINS:
-            return f"{self.curve_bins} bins: a target curve has 1 to {MAX_CURVE_BINS}"
+        least = 1 if self.targets == 1 else 0  # a target may have no curve, but not the only one
+        for bins in self.curve_bins:
+            if not least <= bins <= MAX_CURVE_BINS:
+                return f"{bins} bins: a target curve has {least} to {MAX_CURVE_BINS}"
         return None
 
     def parts(self, kind: Kind) -> list[Part]:
-        """Arrays of a section: those after the head of the map, the target curve or one twin.
+        """Arrays of a section: those after the head of the map, of target curves or of one twin.
 
         What else is in a section is not an array: intervals, metadata, and what is unknown.
         """
         features, inputs, anchors = self.features, self.inputs, self.anchors
         tables = {
-            Kind.SCALING: [Part("scaling", _F32, (features + 1, 2))],
+            Kind.SCALING: [Part("scaling", _F32, (features + self.targets, 2))],
             Kind.TWINS: self._twin_parts(),
             Kind.CURVE: [Part("curve", _I16, (CURVE_LENGTH,))],
             Kind.ANCHORS: [
                 Part("counts", _U16, (self.twins,)),
                 Part("anchors", _I16, (anchors, inputs), (anchors, align(inputs, 4))),
-                Part("targets", _I32, (anchors,)),
+                Part("targets", _I32, (anchors,) if self.targets == 1 else (self.targets, anchors)),
             ],
             Kind.IDS: [Part("ids", _U32, (anchors,))],
             Kind.DOMAIN: [Part("domain", _I16, (features, 3))],
             Kind.SCHEMA: [Part("schema", _U32, (1,))],
             Kind.MAP: self._map_parts(),
-            Kind.TARGET_CURVE: self._target_curve_parts(),
+            Kind.TARGET_CURVE: [self.curve_values(bins) for bins in self.curve_bins],
+            Kind.TARGETS: [Part("targets", _U16, (2,))] if self.targets > 1 else [],
         }
         return tables.get(kind, [])
 
@@ -224,8 +236,10 @@ class Shape:
             Part("table", _I8, (rows, outputs)),
         ]
 
-    def _target_curve_parts(self) -> list[Part]:
-        return [] if self.curve_bins is None else [Part("values", _I32, (self.curve_bins + 1,))]
+    @staticmethod
+    def curve_values(bins: int) -> Part:
+        """Values of one target curve; none for a target without one."""
+        return Part("values", _I32, (bins + 1 if bins else 0,))
 
     def _twin_parts(self) -> list[Part]:
         parts = []
@@ -238,13 +252,29 @@ class Shape:
                 Part(f"multiplier{depth}", _I16, (width,)),
             ]
             inputs = width
+        parts += self._output_parts(inputs)
+        for target in range(1, self.targets):
+            further = [Part("head", _U8, (OUTPUT_HEAD.size,)), *self._output_parts(inputs)]
+            parts += [replace(part, name=f"{part.name}@{target}") for part in further]
+        return parts
+
+    def _output_parts(self, inputs: int) -> list[Part]:
+        """Weights of one target."""
         if not self.scaled:
-            return [*parts, Part("output", _I16, (inputs,), (align(inputs, 4),))]
+            return [Part("output", _I16, (inputs,), (align(inputs, 4),))]
         return [
-            *parts,
             Part("difficulty_bias", _I32, (1,)),
             Part("outputs", _I16, (inputs, 2), (align(inputs, 4), 2)),
         ]
+
+    def output_heads(self) -> list[int]:
+        """Where in a twin's record the heads of the outputs of further targets are."""
+        places, at = [], TWIN_HEAD.size
+        for part in self.parts(Kind.TWINS):
+            if part.name.startswith("head@"):
+                places.append(at)
+            at += part.size
+        return places
 
     @property
     def twin_size(self) -> int:
@@ -258,23 +288,27 @@ class Shape:
         parts = self.parts(kind)
         if not parts:
             return None
-        head = {Kind.MAP: MAP_HEAD.size, Kind.TARGET_CURVE: TARGET_CURVE_HEAD.size}.get(kind, 0)
+        heads = {Kind.MAP: MAP_HEAD.size, Kind.TARGET_CURVE: TARGET_CURVE_HEAD.size * len(parts)}
         last = prod(parts[-1].stored) * parts[-1].dtype.itemsize  # without padding
-        return head + sum(part.size for part in parts[:-1]) + last
+        return heads.get(kind, 0) + sum(part.size for part in parts[:-1]) + last
+
+    def intervals_length(self, levels: int) -> int:
+        """Length of the intervals with so many levels."""
+        return self.targets * (INTERVALS.size + LEVEL.size * levels)
 
     def device_sections(self, activation: str, levels: int = 0) -> dict[Kind, int]:
         """Lengths of the sections that a device needs, without ids and metadata, in file order.
 
         ``levels`` is the number of levels in a pack with intervals.
         """
-        new = [Kind.MAP, Kind.TARGET_CURVE]  # without a length where there is none
+        new = [Kind.MAP, Kind.TARGET_CURVE, Kind.TARGETS]  # without a length where there is none
         kinds = [Kind.SCALING, *new, Kind.TWINS, Kind.CURVE, Kind.ANCHORS]
         if activation != "silu":
             kinds.remove(Kind.CURVE)
         if self.scaled:
             kinds += [Kind.INTERVALS, Kind.DOMAIN, Kind.SCHEMA]
         lengths = {kind: self.length(kind) for kind in kinds}
-        lengths[Kind.INTERVALS] = INTERVALS.size + LEVEL.size * levels if self.scaled else None
+        lengths[Kind.INTERVALS] = self.intervals_length(levels) if self.scaled else None
         return {kind: length for kind, length in lengths.items() if length is not None}
 
 

@@ -25,7 +25,9 @@ from twinedge.pack.contents import (
     InputMap,
     Intervals,
     Layer,
+    Output,
     Pack,
+    Target,
     TargetCurve,
     Twin,
 )
@@ -48,7 +50,7 @@ class Section(NamedTuple):
 
 
 class Header(NamedTuple):
-    """Header and section table; the shape also has the sizes of map and target curve."""
+    """Header and section table; the shape also has the sizes that sections of new kinds state."""
 
     version: int
     shape: Shape
@@ -99,7 +101,7 @@ def read_header(data: bytes) -> Header:
     _check_offsets(header.sections, behind, length)
     header = header._replace(shape=_with_sizes(header, data))
     _check_kinds(header, data)
-    _check_gaps(data, behind, header.sections)
+    _check_gaps(data, behind, header.sections, header.shape)
     return header
 
 
@@ -142,19 +144,36 @@ def _check_offsets(sections: tuple[Section, ...], start: int, length: int) -> No
 
 
 def _with_sizes(header: Header, data: bytes) -> Shape:
-    """Return the shape with the sizes that map and target curve state themselves."""
+    """Return the shape with the sizes that map, targets and target curves state themselves."""
     shape = header.shape
-    for one in header.sections:
-        kind = Kind.of(one.kind, header.version)
-        if kind is Kind.MAP and one.length >= layout.MAP_HEAD.size:
-            shape = replace(shape, map=layout.MAP_HEAD.unpack_from(data, one.offset))
-        if kind is Kind.TARGET_CURVE and one.length >= layout.TARGET_CURVE_HEAD.size:
-            *_, bins = layout.TARGET_CURVE_HEAD.unpack_from(data, one.offset)
-            shape = replace(shape, curve_bins=bins)
+    found = {Kind.of(one.kind, header.version): one for one in header.sections}
+    targets, curves = found.get(Kind.TARGETS), found.get(Kind.TARGET_CURVE)
+    if targets is not None and targets.length >= layout.TARGETS.size:
+        count, _ = layout.TARGETS.unpack_from(data, targets.offset)
+        if count == 1:
+            raise PackError(Reason.SECTION, "one target needs no section for targets")
+        shape = replace(shape, targets=count)
+    one = found.get(Kind.MAP)
+    if one is not None and one.length >= layout.MAP_HEAD.size:
+        shape = replace(shape, map=layout.MAP_HEAD.unpack_from(data, one.offset))
+    if curves is not None:
+        shape = replace(shape, curve_bins=_curve_bins(curves, shape.targets, data))
     fault = shape.section_fault()
     if fault:
         raise PackError(Reason.SECTION, fault)
     return shape
+
+
+def _curve_bins(section: Section, targets: int, data: bytes) -> tuple[int, ...]:
+    """Bins of each target curve."""
+    found, at = [], section.offset
+    for _ in range(targets):
+        if at + layout.TARGET_CURVE_HEAD.size > section.end:
+            raise PackError(Reason.SECTION, "the target curve ends too early")
+        *_, bins = layout.TARGET_CURVE_HEAD.unpack_from(data, at)
+        found.append(bins)
+        at += layout.TARGET_CURVE_HEAD.size + Shape.curve_values(bins).size
+    return tuple(found)
 
 
 def _check_kinds(header: Header, data: bytes) -> None:
@@ -191,11 +210,7 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has the wrong flag")
     length = header.shape.length(kind)
     if kind is Kind.INTERVALS:
-        whole = one.length >= layout.INTERVALS.size
-        levels = layout.INTERVALS.unpack_from(data, one.offset)[-1] if whole else 0
-        if not 1 <= levels <= layout.MAX_LEVELS:
-            raise PackError(Reason.SECTION, f"{levels} levels of intervals are not possible")
-        length = layout.INTERVALS.size + layout.LEVEL.size * levels
+        length = _intervals_length(one, header.shape, data)
     elif length is None and kind not in layout.OF_ANY_LENGTH:
         raise PackError(Reason.SECTION, f"section kind {one.kind} has no sizes")
     if length is not None and one.length != length:
@@ -204,13 +219,30 @@ def _check_kind(one: Section, header: Header, data: bytes) -> None:
         )
 
 
-def _check_gaps(data: bytes, start: int, sections: tuple[Section, ...]) -> None:
+def _intervals_length(section: Section, shape: Shape, data: bytes) -> int:
+    """Length that the intervals of all targets should have, as those of the first one say."""
+    whole = section.length >= layout.INTERVALS.size
+    levels = layout.INTERVALS.unpack_from(data, section.offset)[-1] if whole else 0
+    if not 1 <= levels <= layout.MAX_LEVELS:
+        raise PackError(Reason.SECTION, f"{levels} levels of intervals are not possible")
+    length = shape.intervals_length(levels)
+    if section.length == length:
+        for at in range(section.offset, section.end, length // shape.targets):
+            if layout.INTERVALS.unpack_from(data, at)[-1] != levels:
+                raise PackError(Reason.SECTION, "the targets have intervals of different levels")
+    return length
+
+
+def _check_gaps(data: bytes, start: int, sections: tuple[Section, ...], shape: Shape) -> None:
     for one in sections:
         if not is_zero(data, start, one.offset):
             raise PackError(Reason.PADDING, f"bytes before section {one.kind} are not zero")
         start = one.end
     if not is_zero(data, start, len(data)):
         raise PackError(Reason.PADDING, "bytes after the last section are not zero")
+    for one in sections if shape.targets > 1 else ():
+        if one.kind == Kind.TARGETS and layout.TARGETS.unpack_from(data, one.offset)[1]:
+            raise PackError(Reason.PADDING, "padding of the targets is not zero")
 
 
 def is_zero(data: bytes, start: int, end: int) -> bool:
@@ -247,33 +279,41 @@ def read_pack(data: bytes) -> Pack:
     offsets, gains = arrays(Kind.SCALING)["scaling"].T.copy()
     check_scaling(offsets, gains)
     curves = _map(content.get(Kind.MAP), shape)
-    target_curve = _target_curve(content.get(Kind.TARGET_CURVE), shape)
+    target_curves = _target_curves(content.get(Kind.TARGET_CURVE), shape)
     twins = tuple(_twin(content[Kind.TWINS], number, shape) for number in range(shape.twins))
     curve = arrays(Kind.CURVE).get("curve")
     if curve is not None:
         check_curve(curve)
     anchors = arrays(Kind.ANCHORS)
+    anchors["targets"] = anchors["targets"].reshape(shape.targets, -1)
     check_anchors(**anchors)
+    targets = (
+        offsets[shape.features :],
+        gains[shape.features :],
+        anchors["targets"],
+        _intervals(content.get(Kind.INTERVALS), shape),
+        target_curves,
+    )
+    first, *others = (Target(*one) for one in zip(*targets, strict=True))
     domain, schema = arrays(Kind.DOMAIN).get("domain"), arrays(Kind.SCHEMA).get("schema")
     return Pack(
         activation=header.activation,
-        x_offset=offsets[:-1],
-        x_gain=gains[:-1],
-        y_offset=offsets[-1],
-        y_gain=gains[-1],
+        x_offset=offsets[: shape.features],
+        x_gain=gains[: shape.features],
+        **vars(first),
         twins=twins,
-        **anchors,
+        anchors=anchors["anchors"],
+        counts=anchors["counts"],
         curve=curve,
         neighbors=header.neighbors,
         trained_on_neighbors=header.trained_on_neighbors,
-        intervals=_intervals(content.get(Kind.INTERVALS)),
         domain=None if domain is None else Domain(*domain.T.copy()),
         schema=None if schema is None else int(schema[0]),
         ids=arrays(Kind.IDS).get("ids"),
         metadata=_metadata(content.get(Kind.METADATA)),
         map=curves,
-        target_curve=target_curve,
         release=release_of(data),
+        others=tuple(others),
     )
 
 
@@ -287,16 +327,28 @@ def _map(data: bytes | None, shape: Shape) -> InputMap | None:
     return curves
 
 
-def _target_curve(data: bytes | None, shape: Shape) -> TargetCurve | None:
+def _target_curves(data: bytes | None, shape: Shape) -> list[TargetCurve | None]:
+    """Read the curve of each target, None for one without."""
     if data is None:
-        return None
-    first, shift, zero, _ = layout.TARGET_CURVE_HEAD.unpack_from(data)
-    if zero:
-        raise PackError(Reason.PADDING, "padding of the target curve is not zero")
-    parts = shape.parts(Kind.TARGET_CURVE)
-    curve = TargetCurve(first, shift, **_arrays(data, layout.TARGET_CURVE_HEAD.size, parts))
-    check_target_curve(curve)
-    return curve
+        return [None] * shape.targets
+    curves: list[TargetCurve | None] = []
+    at = 0
+    for part in shape.parts(Kind.TARGET_CURVE):
+        first, shift, zero, bins = layout.TARGET_CURVE_HEAD.unpack_from(data, at)
+        if zero:
+            raise PackError(Reason.PADDING, "padding of the target curve is not zero")
+        at += layout.TARGET_CURVE_HEAD.size
+        if bins:
+            values = np.frombuffer(data, part.dtype, bins + 1, at).astype(np.int32)
+            curve = TargetCurve(first, shift, values)
+            check_target_curve(curve)
+            curves.append(curve)
+        elif first or shift:
+            raise PackError(Reason.VALUE, "a target without a curve has a part of one")
+        else:
+            curves.append(None)
+        at += part.size
+    return curves
 
 
 def _twin(data: bytes, number: int, shape: Shape) -> Twin:
@@ -311,14 +363,17 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
     empty = np.zeros(0, np.int16)
     layers = tuple(Layer(empty, empty, empty, *one) for one in zip(shifts, fractions, strict=True))
     difficulty = Difficulty(empty, 0, second_multiplier, second_shift) if shape.scaled else None
-    twin = Twin(layers[:depth], empty, multiplier, out_shift, bias, difficulty)
+    others = tuple(
+        _output(layout.OUTPUT_HEAD.unpack_from(data, start + at), number, shape.scaled)
+        for at in shape.output_heads()
+    )
+    twin = Twin(layers[:depth], empty, multiplier, out_shift, bias, difficulty, others)
     check_head(twin, number)
     arrays = _arrays(data, start + layout.TWIN_HEAD.size, shape.parts(Kind.TWINS))
-    output = arrays["outputs"][:, 0] if shape.scaled else arrays["output"]
-    if difficulty is not None:
-        difficulty = replace(
-            difficulty, output=arrays["outputs"][:, 1], bias=int(arrays["difficulty_bias"][0])
-        )
+    output, *further = (
+        _with_weights(one, arrays, f"@{target}" if target else "")
+        for target, one in enumerate(twin.outputs)
+    )
     layers = tuple(
         Layer(
             np.concatenate([arrays[f"{half}{d}"] for half in kernels(d)], axis=1),
@@ -329,9 +384,29 @@ def _twin(data: bytes, number: int, shape: Shape) -> Twin:
         )
         for d in range(depth)
     )
-    twin = replace(twin, layers=layers, output=output, difficulty=difficulty)
+    twin = Twin(layers, **vars(output), others=tuple(further))
     check_weights(twin, number)
     return twin
+
+
+def _output(head: tuple[int, ...], number: int, scaled: bool) -> Output:
+    """Read the head of the output of a further target; its weights are read later."""
+    shift, second_shift, multiplier, second_multiplier, zero, bias = head
+    if zero or (any((second_shift, second_multiplier, bias)) and not scaled):
+        raise PackError(Reason.VALUE, f"an output of twin {number} has a value where none belongs")
+    empty = np.zeros(0, np.int16)
+    difficulty = Difficulty(empty, 0, second_multiplier, second_shift) if scaled else None
+    return Output(empty, multiplier, shift, bias, difficulty)
+
+
+def _with_weights(output: Output, arrays: dict[str, Array], suffix: str) -> Output:
+    """Return an output with its weights."""
+    if output.difficulty is None:
+        return replace(output, output=arrays[f"output{suffix}"])
+    weights, hard = arrays[f"outputs{suffix}"].T
+    bias = int(arrays[f"difficulty_bias{suffix}"][0])
+    difficulty = replace(output.difficulty, output=hard, bias=bias)
+    return replace(output, output=weights, difficulty=difficulty)
 
 
 def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
@@ -353,9 +428,15 @@ def _arrays(data: bytes, start: int, parts: list[Part]) -> dict[str, Array]:
     return arrays
 
 
-def _intervals(data: bytes | None) -> Intervals | None:
+def _intervals(data: bytes | None, shape: Shape) -> list[Intervals | None]:
+    """Read the intervals of each target."""
     if data is None:
-        return None
+        return [None] * shape.targets
+    size = len(data) // shape.targets
+    return [_target_intervals(data[at : at + size]) for at in range(0, len(data), size)]
+
+
+def _target_intervals(data: bytes) -> Intervals:
     head = layout.INTERVALS.unpack_from(data)
     spread, asymmetry, difficulty, constant, rows, trust, typical, outside, _ = head
     quantiles = dict(layout.LEVEL.iter_unpack(data[layout.INTERVALS.size :]))

@@ -8,9 +8,15 @@ import numpy as np
 
 from twinedge.errors import InputError
 from twinedge.pack import layout
-from twinedge.pack.checks import check_contents, check_head, check_target_curve
-from twinedge.pack.contents import Array, InputMap, Intervals, Pack, TargetCurve, Twin
-from twinedge.pack.layout import Kind, PackError, Reason, Shape, kernels
+from twinedge.pack.checks import (
+    check_contents,
+    check_head,
+    check_target_curve,
+    scaling_of,
+    targets_of_anchors,
+)
+from twinedge.pack.contents import Array, InputMap, Intervals, Output, Pack, TargetCurve, Twin
+from twinedge.pack.layout import Kind, PackError, Part, Reason, Shape, kernels
 from twinedge.pack.release import with_release
 from twinedge.pack.sections import Content, join
 
@@ -38,22 +44,26 @@ def write_pack(pack: Pack, *, metadata: bool = True) -> bytes:
     that was changed has none.
     """
     shape = shape_of(pack)
-    scaling = _columns(np.append(pack.x_offset, pack.y_offset), np.append(pack.x_gain, pack.y_gain))
+    scaling = _columns(*scaling_of(pack))
     sections = {Kind.SCALING: _arrays(shape, Kind.SCALING, scaling=scaling)}
     if pack.map is not None:
         sections[Kind.MAP] = _map(pack.map, shape)
-    if pack.target_curve is not None:
-        sections[Kind.TARGET_CURVE] = _target_curve(pack.target_curve, shape)
+    if shape.curve_bins:
+        curves = [_target_curve(one.target_curve) for one in pack.every_target]
+        sections[Kind.TARGET_CURVE] = b"".join(curves)
+    if shape.targets > 1:
+        sections[Kind.TARGETS] = layout.TARGETS.pack(shape.targets, 0)
     twins = [_twin(twin, number, shape) for number, twin in enumerate(pack.twins)]
     sections[Kind.TWINS] = b"".join(twins)
     if pack.curve is not None:
         sections[Kind.CURVE] = _arrays(shape, Kind.CURVE, curve=pack.curve)
+    targets = targets_of_anchors(pack) if pack.others else pack.targets
     sections[Kind.ANCHORS] = _arrays(
-        shape, Kind.ANCHORS, counts=pack.counts, anchors=pack.anchors, targets=pack.targets
+        shape, Kind.ANCHORS, counts=pack.counts, anchors=pack.anchors, targets=targets
     )
     check_contents(pack)
-    if pack.intervals is not None:
-        sections[Kind.INTERVALS] = _intervals(pack.intervals)
+    if shape.scaled:
+        sections[Kind.INTERVALS] = _intervals(pack)
     if pack.domain is not None:
         domain = _columns(pack.domain.least, pack.domain.most, pack.domain.fill)
         sections[Kind.DOMAIN] = _arrays(shape, Kind.DOMAIN, domain=domain)
@@ -72,6 +82,7 @@ def shape_of(pack: Pack) -> Shape:
         raise PackError(Reason.HEADER, "a pack needs a twin, and a twin needs a hidden layer")
     kernel = pack.twins[0].layers[0].kernel.dtype.newbyteorder("<")
     scaled = pack.intervals is not None
+    bins = [0 if (one := each.target_curve) is None else one.bins for each in pack.every_target]
     shape = Shape(
         pack.features,
         pack.hidden,
@@ -80,7 +91,8 @@ def shape_of(pack: Pack) -> Shape:
         len(pack.targets),
         scaled,
         None if pack.map is None else (pack.map.outputs, len(pack.map.knots)),
-        None if pack.target_curve is None else pack.target_curve.bins,
+        len(pack.every_target),
+        tuple(bins) if any(one.target_curve is not None for one in pack.every_target) else (),
     )
     fault = shape.fault()
     if fault:
@@ -93,7 +105,12 @@ def shape_of(pack: Pack) -> Shape:
         raise PackError(Reason.HEADER, f"{pack.neighbors} neighbors cannot predict")
     if (pack.curve is not None) != (pack.activation == "silu"):
         raise PackError(Reason.SECTION, "silu needs its table, and other activations have none")
-    if any((twin.difficulty is not None) != scaled for twin in pack.twins):
+    if any(len(twin.others) != len(pack.others) for twin in pack.twins):
+        raise PackError(Reason.VALUE, "every twin needs an output for each target")
+    outputs = [output for twin in pack.twins for output in twin.outputs]
+    has = [one.difficulty is not None for one in outputs]
+    has += [one.intervals is not None for one in pack.others]
+    if any(one != scaled for one in has):
         raise PackError(Reason.SECTION, "a pack has both intervals and difficulties, or neither")
     fault = shape.section_fault()
     if fault:
@@ -103,7 +120,7 @@ def shape_of(pack: Pack) -> Shape:
 
 def version_of(pack: Pack) -> int:
     """Return the oldest version of the format that can hold a pack."""
-    if pack.map is not None or pack.target_curve is not None:
+    if pack.map is not None or pack.others or pack.target_curve is not None:
         return 3
     return 1 if pack.intervals is None and pack.domain is None else 2
 
@@ -142,34 +159,41 @@ def _twin(twin: Twin, number: int, shape: Shape) -> bytes:
     if len(twin.layers) != len(shape.hidden):
         raise PackError(Reason.VALUE, "the twins of a pack must have the same shape")
     check_head(twin, number)
-    *shifts, shift = twin.shifts
-    second, bias = twin.difficulty, twin.bias
-    if second is None and bias:
-        raise PackError(Reason.VALUE, "only packs with intervals have a bias of the output")
-    for one in (bias, 0 if second is None else second.bias):
-        if not -(2**31) <= one < 2**31:
-            raise PackError(Reason.OVERFLOW, f"the bias of an output, {one}, exceeds 32 bits")
-    head = layout.TWIN_HEAD.pack(
-        *_filled(shifts),
-        *_filled(twin.fractions),
-        shift,
-        0 if second is None else second.shift,
-        twin.multiplier,
-        0 if second is None else second.multiplier,
-        bias,
-    )
     arrays: dict[str, Array] = {}
-    if second is None:
-        arrays["output"] = twin.output
-    else:
-        arrays["outputs"] = _columns(twin.output, second.output)
-        arrays["difficulty_bias"] = np.array([second.bias], np.int32)
+    for target, one in enumerate(twin.outputs):
+        suffix = f"@{target}" if target else ""
+        shift, second_shift, *factors, bias = _output_head(one)
+        if target:
+            further = layout.OUTPUT_HEAD.pack(shift, second_shift, *factors, 0, bias)
+            arrays[f"head{suffix}"] = np.frombuffer(further, np.uint8)
+        else:
+            *shifts, _ = twin.shifts
+            settings = (*_filled(shifts), *_filled(twin.fractions), shift, second_shift)
+            head = layout.TWIN_HEAD.pack(*settings, *factors, bias)
+        if one.difficulty is None:
+            arrays[f"output{suffix}"] = one.output
+        else:
+            arrays[f"outputs{suffix}"] = _columns(one.output, one.difficulty.output)
+            arrays[f"difficulty_bias{suffix}"] = np.array([one.difficulty.bias], np.int32)
     for depth, layer in enumerate(twin.layers):
         halves = [layer.kernel] if depth else np.split(layer.kernel, [shape.inputs], axis=1)
         for name, half in zip(kernels(depth), halves, strict=True):
             arrays[f"{name}{depth}"] = half
         arrays[f"bias{depth}"], arrays[f"multiplier{depth}"] = layer.bias, layer.multiplier
     return _arrays(shape, Kind.TWINS, head, **arrays).ljust(shape.twin_size, b"\0")
+
+
+def _output_head(output: Output) -> tuple[int, ...]:
+    """Both shifts, both multipliers and the bias of an output; 0 where it has none."""
+    second, bias = output.difficulty, output.bias
+    if second is None and bias:
+        raise PackError(Reason.VALUE, "only packs with intervals have a bias of the output")
+    for one in (bias, 0 if second is None else second.bias):
+        if not -(2**31) <= one < 2**31:
+            raise PackError(Reason.OVERFLOW, f"the bias of an output, {one}, exceeds 32 bits")
+    if second is None:
+        return output.shift, 0, output.multiplier, 0, 0
+    return output.shift, second.shift, output.multiplier, second.multiplier, bias
 
 
 def _map(curves: InputMap, shape: Shape) -> bytes:
@@ -182,13 +206,23 @@ def _map(curves: InputMap, shape: Shape) -> bytes:
     )
 
 
-def _target_curve(curve: TargetCurve, shape: Shape) -> bytes:
+def _target_curve(curve: TargetCurve | None) -> bytes:
+    if curve is None:  # of one of several targets
+        return bytes(layout.TARGET_CURVE_HEAD.size)
     check_target_curve(curve)  # its numbers fit their types
     head = layout.TARGET_CURVE_HEAD.pack(curve.first, curve.shift, 0, curve.bins)
-    return _arrays(shape, Kind.TARGET_CURVE, head, values=curve.values)
+    return head + _stored(Shape.curve_values(curve.bins), curve.values)
 
 
-def _intervals(intervals: Intervals) -> bytes:
+def _intervals(pack: Pack) -> bytes:
+    """Store the intervals of all targets, which have the same levels."""
+    each = [one.intervals for one in pack.every_target if one.intervals is not None]
+    if any(list(one.quantiles) != list(each[0].quantiles) for one in each):
+        raise PackError(Reason.SECTION, "the targets have intervals of different levels")
+    return b"".join(map(_target_intervals, each))
+
+
+def _target_intervals(intervals: Intervals) -> bytes:
     if len(intervals.quantiles) > layout.MAX_LEVELS:
         raise PackError(Reason.SECTION, f"{len(intervals.quantiles)} levels are too many")
     head = layout.INTERVALS.pack(
@@ -217,18 +251,21 @@ def _columns(*columns: Array) -> Array:
 
 def _arrays(shape: Shape, kind: Kind, data: bytes = b"", /, **arrays: Array) -> bytes:
     """Store arrays after ``data``, padded as their parts say; no number is rounded or wrapped."""
-    for part in shape.parts(kind):
-        array, dtype = arrays[part.name], part.dtype.newbyteorder("=")
-        if array.shape != part.used or array.dtype != dtype:
-            raise PackError(
-                Reason.VALUE,
-                f"{part.name} has shape {array.shape} and type {array.dtype}, not {part.used} and "
-                f"{dtype}",
-            )
-        stored = np.zeros(part.stored, part.dtype)
-        stored[tuple(slice(n) for n in part.used)] = array
-        data += stored.tobytes().ljust(part.size, b"\0")
+    data += b"".join(_stored(part, arrays[part.name]) for part in shape.parts(kind))
     return data if kind is Kind.TWINS else data[: shape.length(kind)]
+
+
+def _stored(part: Part, array: Array) -> bytes:
+    dtype = part.dtype.newbyteorder("=")
+    if array.shape != part.used or array.dtype != dtype:
+        raise PackError(
+            Reason.VALUE,
+            f"{part.name} has shape {array.shape} and type {array.dtype}, not {part.used} and "
+            f"{dtype}",
+        )
+    stored = np.zeros(part.stored, part.dtype)
+    stored[tuple(slice(n) for n in part.used)] = array
+    return stored.tobytes().ljust(part.size, b"\0")
 
 
 def _json(metadata: dict[str, Any]) -> bytes:

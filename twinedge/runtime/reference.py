@@ -118,7 +118,9 @@ def check_queries(
 
 
 def evaluate(pack: Pack, x: Any) -> Evaluation:
-    """Evaluate queries ``(n, f)``, in the user's units.
+    """Evaluate queries ``(n, f)``, in the user's units, for the first target of a pack.
+
+    Like all functions of this module: ``Pack.single`` is the pack of another target.
 
     Raises
     ------
@@ -126,6 +128,12 @@ def evaluate(pack: Pack, x: Any) -> Evaluation:
         If a query has the wrong number of features, or is not a number.
     """
     return evaluate_raw(pack, quantise(pack, x))
+
+
+def evaluate_targets(pack: Pack, x: Any) -> tuple[Evaluation, ...]:
+    """Evaluate queries ``(n, f)`` for each target, as ``evaluate``."""
+    q = quantise(pack, x)
+    return tuple(evaluate_raw(one, q) for one in pack.singles)
 
 
 def quantise(pack: Pack, x: Any) -> Array:

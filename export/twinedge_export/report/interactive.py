@@ -246,7 +246,7 @@ def layout_facts() -> dict[str, Any]:
         layout.Shape(features, (4,), KERNELS["int8"], 1, features, scaled=True)
         for features in (4, 8)
     )
-    curved = replace(one, map=(4, 2), curve_bins=1)
+    curved = replace(one, map=(4, 2), curve_bins=(1,))
     kinds = (layout.Kind.TWINS, layout.Kind.ANCHORS, layout.Kind.MAP, layout.Kind.TARGET_CURVE)
     arrays = [part for kind in kinds for part in curved.parts(kind)]
     parts = {part.name: part.dtype.itemsize for part in arrays}
