@@ -425,7 +425,7 @@ def _fit(
         if checkpoint is not None:
             discard(checkpoint)
         raise
-    model.target_name_, model.fill_values_ = source.target_name, source.fill_values
+    model.target_names_, model.fill_values_ = (source.target_name,), source.fill_values
     return model
 
 

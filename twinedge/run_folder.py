@@ -242,7 +242,7 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
         None if curve == "none" else TargetCurve(curve),
     )
     model.remember_columns(Encoding.of(record["columns"], record["feature_names"]))
-    model.target_name_ = str(record["target_name"])
+    model.target_names_ = (str(record["target_name"]),)
     model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
     for name, attribute in _OPTIONAL.items():
         setattr(model, attribute, points.get(name))

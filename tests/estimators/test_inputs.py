@@ -258,7 +258,7 @@ def test_notebooks_show_shape_error_intervals_and_bytes(named, run, device):
 
 def test_a_name_cannot_put_anything_into_a_notebook(named):
     named = pickle.loads(pickle.dumps(named))
-    named.target_name_ = "<script>alert(1)</script>"
+    named.target_names_ = ("<script>alert(1)</script>",)
     assert "<script>alert" not in named._repr_html_().split("<caption")[1]
 
 

@@ -11,7 +11,6 @@ from twinedge.anchors.rows import assign
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
 from twinedge.estimators.inputs import TableReader
-from twinedge.scoring.calibration import Calibration
 from twinedge.scoring.weights import mean_and_std
 from twinedge.training.network import FloatArray, Scaling
 from twinedge.training.pairs import nearest
@@ -37,8 +36,8 @@ class AnchoredRegressor(RegressorMixin, TableReader):
     anchor_y_: FloatArray
     sample_weights_: FloatArray | None = None
     scaling_: Scaling
-    calibration_: Calibration | None = None
-    own_: tuple[FloatArray, ...] = ()  # errors and scores of the points given to ``adapt``
+    calibration_: Any = None
+    own_: tuple[Any, ...] = ()  # errors and scores of the points given to ``adapt``
 
     def predict(
         self,
@@ -70,12 +69,22 @@ class AnchoredRegressor(RegressorMixin, TableReader):
 
         Returns
         -------
-        mean : array of shape (n,)
+        mean : array of shape (n,), or (n, m) of several targets
             In units of the target. With a target curve, the mean of the estimates on the curve,
             brought back: the median of what to expect rather than its mean.
-        std : array of shape (n,)
+        std : array of the same shape
             Only if ``return_std``.
         """
+        if self.targets_ > 1:
+            more: dict[str, Any] = {"neighbors": neighbors, "symmetric": symmetric}
+            parts = [
+                one.predict(X, return_std, anchors=own, **more)
+                for one, own in self._each_with(anchors)
+            ]
+            if not return_std:
+                return np.stack(parts, axis=1)
+            mean, std = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
+            return mean, std
         if self.calibration_ is not None and symmetric and (return_std or self.own_):
             mean, std = self._scaled(X, anchors, neighbors)
         else:
@@ -106,7 +115,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
 
         Returns
         -------
-        array of shape (n, 2), or (n, 2, k)
+        array of shape (n, 2), or (n, 2, k); of several targets (n, m, 2), or (n, m, 2, k)
             Low and high ends, in units of the target.
 
         Raises
@@ -115,6 +124,12 @@ class AnchoredRegressor(RegressorMixin, TableReader):
             If the model has no intervals, or none of this coverage.
         """
         self._check(X)
+        if self.targets_ > 1:
+            parts = [
+                one.predict_interval(X, coverage, anchors=own, neighbors=neighbors)
+                for one, own in self._each_with(anchors)
+            ]
+            return np.stack(parts, axis=1)
         if self.calibration_ is None:
             raise InputError(
                 "the model has no intervals: it was fitted without, or on too few points"
@@ -134,7 +149,16 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         neighbors: int | None = None,
         symmetric: bool = True,
     ) -> FloatArray:
-        """Return the standard deviation ``(n,)`` of the estimates; parameters as in ``predict``."""
+        """Return the standard deviation of the estimates; parameters as in ``predict``.
+
+        Its shape is ``(n,)``, of several targets ``(n, m)``.
+        """
+        if self.targets_ > 1:
+            parts = [
+                one.spread(X, anchors=own, neighbors=neighbors, symmetric=symmetric)
+                for one, own in self._each_with(anchors)
+            ]
+            return np.stack(parts, axis=1)
         return self.scaling_.deviation(*self._mean_and_spread(X, anchors, neighbors, symmetric))
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
@@ -233,6 +257,26 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         rms: FloatArray = np.sqrt(np.mean(np.square(residual), axis=(0, 2)))
         return self._around_the_prediction(x, rms, None)
 
+    def of_each_target(self) -> "Sequence[AnchoredRegressor]":
+        """Return a model of each target."""
+        return (self,)
+
+    def _each_with(self, anchors: Anchors | None) -> "list[tuple[AnchoredRegressor, Any]]":
+        """Return the model of each target, and the anchors that it finds under its own numbers."""
+        each = enumerate(self.of_each_target())
+        return [(one, self._anchors_of(target, anchors)) for target, one in each]
+
+    def _anchors_of(self, target: int, anchors: Anchors | None) -> Any:
+        """Return anchors of the model as those of a single target."""
+        return anchors
+
+    def _check_single(self) -> None:
+        """Refuse what is computed for one target at a time."""
+        if self.targets_ > 1:
+            raise InputError(
+                f"the model predicts {self.targets_} targets: take one of them, with of_target(0)"
+            )
+
     @property
     def _twins(self) -> int:
         """Number of functions F."""
@@ -242,9 +286,9 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
         """Predictions ``(n,)`` and how large an error to expect of each, on the target's curve."""
-        assert self.calibration_ is not None
         mean, signals = self._signals(X, anchors, neighbors)
-        return mean, self.calibration_.scale(signals)
+        scale: FloatArray = self.calibration_.scale(signals)
+        return mean, scale
 
     def _signals(
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
@@ -321,6 +365,7 @@ class AnchoredRegressor(RegressorMixin, TableReader):
         chosen : array of shape (twins, n, m) or None
             Which of them each point is compared with; None for all.
         """
+        self._check_single()
         rows, weights = assign(
             self.anchors if anchors is None else anchors,
             len(self.anchor_y_),

@@ -1,6 +1,11 @@
-"""How estimators read tables: by the names of columns, whatever their order and kind."""
+"""How estimators read tables: by the names of columns, whatever their order and kind.
+
+Targets are one column ``(n,)``, or for estimators that take several a table ``(n, m)`` in which
+cells may be missing: nobody measured that target there.
+"""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,8 @@ from twinedge.scoring.weights import check_weights
 from twinedge.training.network import FloatArray
 from twinedge.wording import quoted
 
+MOST_TARGETS = 8  # that a pack holds
+
 
 class TableReader(BaseEstimator):
     """Base of the estimators that remember the columns they were fitted on."""
@@ -23,13 +30,25 @@ class TableReader(BaseEstimator):
     n_features_in_: int  # number of columns
     feature_names_in_: FloatArray  # of the columns, if they have any
     fill_values_: FloatArray | None = None  # for missing inputs; None refuses them
-    target_name_: str = "y"
+    target_names_: tuple[str, ...] = ("y",)
+    takes_several_targets = False
 
     def __sklearn_tags__(self) -> Any:
         """Allow missing values if they are filled in."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._imputes
+        tags.target_tags.multi_output = self.takes_several_targets
         return tags
+
+    @property
+    def targets_(self) -> int:
+        """Number of targets."""
+        return len(self.target_names_)
+
+    @property
+    def target_name_(self) -> str:
+        """Name of the target; of several, all of them."""
+        return ", ".join(self.target_names_)
 
     def settled(self) -> Any:
         """Return ``resolved()``; deprecated, goes with 0.3."""
@@ -58,24 +77,31 @@ class TableReader(BaseEstimator):
     ) -> tuple[FloatArray, FloatArray]:
         """Check training rows, and learn what their columns are (if not encoded).
 
-        Returns inputs ``(n, f)``, NaN where a cell is missing, and targets ``(n,)``.
+        Returns inputs ``(n, f)``, NaN where a cell is missing, and targets ``(n,)`` or ``(n, m)``.
         """
         if encoding is None and is_frame(X):
             encoding = Encoding.learn(frame_columns(X))
         if encoding is not None:
             X = encoding.encode(X)
-        X, targets = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            y_numeric=True,
-            ensure_min_samples=2,
-            ensure_all_finite="allow-nan" if self._imputes else True,
-        )
+        several = self.takes_several_targets and _columns(y) > 1
+        checks: dict[str, Any] = {
+            "dtype": np.float64,
+            "ensure_min_samples": 2,
+            "ensure_all_finite": "allow-nan" if self._imputes else True,
+        }
+        if several:
+            targets = _several_targets(y)
+            X = validate_data(self, X, **checks)
+            check_consistent_length(X, targets)
+        else:
+            X, targets = validate_data(self, X, y, y_numeric=True, **checks)
         self.remember_columns(Encoding.numbered(X.shape[1]) if encoding is None else encoding)
-        name = getattr(y, "name", None)
-        self.target_name_ = name if isinstance(name, str) and name else "y"
+        if several:
+            named = getattr(y, "columns", range(targets.shape[1]))
+            self.target_names_ = tuple(one if isinstance(one, str) else f"y{one}" for one in named)
+        else:
+            name = getattr(y, "name", None)
+            self.target_names_ = (name if isinstance(name, str) and name else "y",)
         self.fill_values_ = None
         return X, targets.astype(np.float64)
 
@@ -107,6 +133,28 @@ class TableReader(BaseEstimator):
         return self._read(X)
 
 
+def _columns(y: Any) -> int:
+    """Return how many columns targets have; lists that are no table count as one."""
+    try:
+        shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    except ValueError:
+        return 1
+    return int(shape[1]) if len(shape) == 2 else 1
+
+
+def _several_targets(y: Any) -> FloatArray:
+    """Check several targets ``(n, m)``, NaN where one was not measured."""
+    found: FloatArray = check_array(
+        y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y", ensure_min_samples=2
+    )
+    if found.shape[1] > MOST_TARGETS:
+        raise InputError(f"y has {found.shape[1]} targets; a model has at most {MOST_TARGETS}")
+    none = np.flatnonzero(np.isnan(found).all(axis=1))
+    if len(none):
+        raise InputError(f"y: row {none[0]} has none of the targets; leave such rows out")
+    return found
+
+
 def copy_columns(fitted: Any, wrapper: Any) -> None:
     """Give a model around a fitted one the number and the names of its columns."""
     for name in ("n_features_in_", "feature_names_in_"):
@@ -124,17 +172,19 @@ class PrecisionWarning(UserWarning):
     """A column has digits that a device's 32-bit floats cannot hold."""
 
 
-def check_precision(X: FloatArray, y: FloatArray, encoding: Encoding, target: str) -> list[str]:
+def check_precision(
+    X: FloatArray, y: FloatArray, encoding: Encoding, targets: str | Sequence[str]
+) -> list[str]:
     """Check that a device, which calculates in 32-bit floats, can distinguish training rows.
 
     Parameters
     ----------
-    X, y : array of shape (n, f), (n,)
+    X, y : array of shape (n, f), (n,) or (n, m)
         Training rows.
     encoding : Encoding
         Their columns; only those of numbers are looked at.
-    target : str
-        Name of the target.
+    targets : str, or sequence of str
+        Name of the target, or names of several.
 
     Returns
     -------
@@ -148,11 +198,18 @@ def check_precision(X: FloatArray, y: FloatArray, encoding: Encoding, target: st
     """
     remarks = []
     columns = [
-        (f"column {quoted(name)}", X[:, part.start])
+        (f"column {quoted(name)}", X[:, part.start], False)
         for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True)
         if kind is None
     ]
-    for where, values in [*columns, (f"target {quoted(target)}", y)]:
+    named = [targets] if isinstance(targets, str) else targets
+    check_measured(y, named)
+    measured = [one[np.isfinite(one)] for one in y.reshape(len(y), -1).T]
+    to_learn = [
+        (f"target {quoted(name)}", values, True)
+        for name, values in zip(named, measured, strict=True)
+    ]
+    for where, values, is_target in [*columns, *to_learn]:
         largest = float(np.abs(values).max())
         if largest and not _LEAST <= largest <= _MOST:
             raise InputError(
@@ -166,10 +223,21 @@ def check_precision(X: FloatArray, y: FloatArray, encoding: Encoding, target: st
                 f"{where} varies by {spread:.3g} around {mean:.3g}, where a device's 32-bit floats "
                 f"are {step:.3g} apart: subtract a constant from it"
             )
-            if values is y:
+            if is_target:
                 raise InputError(remark)
             remarks.append(remark)
     return remarks
+
+
+def check_measured(y: FloatArray, names: Sequence[str]) -> None:
+    """Refuse training rows too few of which measured one of the targets ``(n,)`` or ``(n, m)``."""
+    counts = np.isfinite(y).reshape(len(y), -1).sum(axis=0)
+    for name, count in zip(names, counts.tolist(), strict=True):
+        if count < 2:
+            raise InputError(
+                f"target {quoted(name)} was measured in {count} of {len(y)} training rows; at "
+                "least two are needed"
+            )
 
 
 def counted_rows(

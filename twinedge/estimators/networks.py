@@ -14,12 +14,18 @@ from twinedge import scoring
 from twinedge.data.splitting import number_groups, time_blocks
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.times import as_row_times
-from twinedge.errors import InputError, wrong_value
-from twinedge.estimators.inputs import TableReader, copy_columns, counted_rows
+from twinedge.errors import InputError, Parameter, ParameterError, wrong_value
+from twinedge.estimators.inputs import TableReader, check_measured, copy_columns, counted_rows
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.scores import check_targets
 from twinedge.scoring.target_curve import CURVES, TargetCurve
-from twinedge.scoring.weights import check_weights, joined_weights, of_rows, relative
+from twinedge.scoring.weights import (
+    check_weights,
+    joined_weights,
+    measured_rows,
+    of_rows,
+    relative,
+)
 from twinedge.training.curve_choice import AnyTask, choose_curve, with_curve
 from twinedge.training.input_map import InputMap
 from twinedge.training.network import ACTIVATIONS, Architecture, FloatArray, Scaling
@@ -33,13 +39,14 @@ from twinedge.training.parameters import (
     widths,
 )
 from twinedge.training.selection import PLANS, SETTINGS, Candidate, Choice, Plan, Settings, choose
+from twinedge.training.sharing import compare_sharing
 from twinedge.training.tasks import FOLDS, PointTask, Task
 from twinedge.training.teachers import LEAST_ROWS, Teachers, teachers_of
 from twinedge.training.trainer import Checkpoint
 
 Validation = tuple[Any, Any] | tuple[Any, Any, Any] | tuple[Any, Any, Any, Any] | None
 Groups = npt.NDArray[np.intp]
-Points = tuple[FloatArray, FloatArray]  # features (n, f) and targets (n,)
+Points = tuple[FloatArray, FloatArray]  # features (n, f) and targets (n,) or (n, m)
 
 # Parameters that do not affect the training, so that it can be resumed with different values; a
 # ``random_state`` acts through the seed drawn from it.
@@ -75,6 +82,8 @@ class NetworkRegressor(RegressorMixin, TableReader):
     validation_groups_: Groups | None = None
     sample_weights_: FloatArray | None = None
     validation_weights_: FloatArray | None = None
+    sharing_: list[dict[str, Any] | None] | None = None
+    takes_several_targets = True
 
     def _prepare(
         self,
@@ -107,6 +116,11 @@ class NetworkRegressor(RegressorMixin, TableReader):
         groups, times = (beside, None) if times is None else (None, beside)
         X, y = self._read_training(X, y, encoding)
         curve = self._curve_asked_for
+        if self.targets_ > 1 and self.target_curve != "none":
+            raise ParameterError(
+                Parameter("target_curve", self.target_curve),
+                " is for a model of one target: leave it out, or train a model for each target",
+            )
         if curve is not None:
             counted = np.arange(len(y)) if weights is None else np.flatnonzero(sample_weight)
             curve.check(y, lambda row: f"row {counted[row]} of {self.target_name_}")
@@ -124,9 +138,10 @@ class NetworkRegressor(RegressorMixin, TableReader):
             )
             X_val = self._read(X_val)
             shape = np.shape(y_val)
-            if shape != (len(X_val),):
+            if shape != (len(X_val), *y.shape[1:]):
                 raise InputError(f"validation has {len(X_val)} points and targets of shape {shape}")
-            y_val = check_array(y_val, ensure_2d=False, dtype=np.float64)
+            finite = "allow-nan" if self.targets_ > 1 else True
+            y_val = check_array(y_val, ensure_2d=False, dtype=np.float64, ensure_all_finite=finite)
             if curve is not None:
                 curve.check(y_val, lambda row: f"row {row} of the validation targets")
             self.groups_ = groups if times is None else time_blocks(times, FOLDS)
@@ -183,6 +198,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
 
     def _scale(self, train: Points, validation: Points) -> dict[str, Any]:
         """Fit the scaling, and return the scaled rows as arguments of a ``Task``."""
+        check_measured(train[1], self.target_names_)
         self.scaling_ = Scaling.of(
             *(*train, self.encoding_.indicators, self.sample_weights_), self._curve_asked_for
         )
@@ -190,7 +206,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
             "x": self.scaling_.features(np.concatenate([train[0], validation[0]])),
             "y": self.scaling_.target(np.concatenate([train[1], validation[1]])),
             "train": len(train[1]),
-            "scale": self.scaling_.y_scale,
+            "scale": self.scaling_.y_scale if self.targets_ == 1 else 1.0,
             "curved": None if self.scaling_.curve is None else self.scaling_,
             "hidden": self._shape()[1],
             "batch": self._plan(len(train[1])).batch,
@@ -239,11 +255,18 @@ class NetworkRegressor(RegressorMixin, TableReader):
         """Return the teachers that were named, or that there is time for; None for none."""
         found = teachers_of(self.teachers, task.train, seed)
         named = not is_auto(self.teachers)
-        possible = task.teachable and task.has_folds and task.train >= LEAST_ROWS
+        least = int(np.isfinite(train[1]).sum(axis=0).min())  # rows that measured a target
+        possible = task.teachable and task.has_folds and least >= LEAST_ROWS
         if found is None or not possible or not (named or plan.teachers):
             return None
-        threads = jobs_of(self.n_jobs)
-        return Teachers(*found, *train, *held, self.scaling_, seed, threads, named=named)
+        threads, targets = jobs_of(self.n_jobs), self.target_names_
+        if len(targets) > 1 and any(one.fitted for one in found[0]):
+            raise InputError("teachers: a fitted one teaches a model of one target, not of several")
+        return Teachers(
+            *(*found, *train, *held, self.scaling_, seed, threads),
+            named=named,
+            targets=targets if len(targets) > 1 else (),
+        )
 
     @property
     def _few_groups(self) -> bool:
@@ -294,6 +317,19 @@ class NetworkRegressor(RegressorMixin, TableReader):
                 across=self._few_groups,
                 intervals=bool(getattr(self, "intervals", False)),
             )
+            interrupted = choice.interrupted
+            self.sharing_ = None
+            if task.targets > 1 and choice.compared and not interrupted:
+                try:
+                    self.sharing_ = compare_sharing(
+                        *(task, *choice.compared, plan, self.scaling_.y_scale),
+                        seed=seed,
+                        progress=progress,
+                        checkpoint=kept,
+                        threads=jobs_of(self.n_jobs),
+                    )
+                except KeyboardInterrupt:
+                    interrupted = True
         self.architecture_, self.weights_, self.map_ = (
             choice.architecture,
             choice.weights,
@@ -305,7 +341,7 @@ class NetworkRegressor(RegressorMixin, TableReader):
         self.steps_ = choice.steps
         self.trials_ = choice.trials
         self.teaching_ = choice.teaching
-        self.interrupted_ = choice.interrupted
+        self.interrupted_ = interrupted
         return choice
 
     def _with_curve(
@@ -340,19 +376,25 @@ class NetworkRegressor(RegressorMixin, TableReader):
         chosen = {name: getattr(self, f"{name}_") for name in _CHOSEN}
         return clone(self).set_params(**chosen)
 
-    def rmse(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+    def rmse(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Any:
         """Root mean square error of the prediction, in units of the target.
 
-        With ``sample_weight`` ``(n,)``, the mean is weighted.
+        Of several targets, it is an array ``(m,)``: for each, over the rows that measured it. With
+        ``sample_weight`` ``(n,)``, means are weighted.
 
         Raises
         ------
         InputError
-            If ``y`` does not have shape ``(n,)``.
+            If ``y`` does not have the shape of the predictions.
         """
         predicted = self.predict(X)
-        weights = None if sample_weight is None else check_weights(sample_weight, len(predicted))
-        return scoring.rmse(predicted, check_targets(y, len(predicted)), weights)
+        count = len(predicted)
+        weights = None if sample_weight is None else check_weights(sample_weight, count)
+        if self.targets_ == 1:
+            return scoring.rmse(predicted, check_targets(y, count), weights)
+        y = check_targets(y, count, self.targets_)
+        pairs = zip(predicted.T, y.T, strict=True)
+        return np.array([scoring.rmse(*measured_rows(*pair, weights)) for pair in pairs])
 
 
 def _numbered(groups: Any, rows: int) -> Groups:
@@ -484,7 +526,7 @@ class AnnRegressor(NetworkRegressor):
         return self
 
     def predict(self, X: npt.ArrayLike) -> FloatArray:
-        """Predictions ``(n,)`` in units of the target."""
+        """Predictions ``(n,)``, or of several targets ``(n, m)``, in their units."""
         x = self._check(X)
         x = self.inputs_of(self.scaling_.features(x))[None]
         blocks = [

@@ -23,6 +23,14 @@ from twinedge.estimators.difficulty import learn_difficulty, predict_left_out, t
 from twinedge.estimators.inputs import PrecisionWarning, check_precision
 from twinedge.estimators.loops import SemiSupervisedTask
 from twinedge.estimators.networks import AnnRegressor, NetworkRegressor, Points, Validation
+from twinedge.estimators.targets import (
+    anchors_of,
+    folds_of,
+    join_targets,
+    model_of,
+    number_of,
+    split_targets,
+)
 from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
@@ -149,7 +157,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     weights_ : array of shape (twins, size)
         Weights of the networks, laid out as ``architecture_`` says.
     anchor_X_, anchor_y_ : array of shape (n, inputs), (n,)
-        Training points, in their own units.
+        Training points, in their own units. Of several targets, ``anchor_y_`` has shape ``(n, m)``,
+        and is NaN where one was not measured.
+    target_names_ : tuple of str
+        Names of the targets.
     scaling_ : Scaling
         Shift and scale of features and target, and the target's curve.
     target_curve_ : {"none", "log", "log1p", "sqrt"}
@@ -161,11 +172,17 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     validation_ : (X, y)
         Points the settings were chosen on (the training points if nothing was held out).
     validation_rmse_ : float
-        Error on them, in units of the target.
+        Error on them, in units of the target; of several targets an array ``(m,)``.
+    sharing_ : list of dict, or None
+        Of several targets: for each, the error on training rows that networks did not see, of
+        ``shared`` networks and of networks that learn it ``alone``, and whether it ``suffers`` from
+        sharing by more than 2 %; None for one that too few rows measured. None if there is one
+        target, or if settings were not compared for at least 8,000 steps.
     sample_weights_, validation_weights_ : array of shape (n,), (v,), or None
         Weights of the training and of the validation points, on average 1; None if all count alike.
     difficulty_ : array of shape (twins, width + 1), or None
-        The second output of each network: weights of the last hidden layer, and a bias.
+        The second output of each network: weights of the last hidden layer, and a bias. This and
+        the next three are tuples of as many as there are targets, if there are several.
     trust_ : float
         How far points measured on site are trusted: learnt from ``groups``, 0.4 without.
     calibration_ : Calibration or None
@@ -199,9 +216,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     """
 
     input_map_: int | str = "none"
-    difficulty_: FloatArray | None = None
-    left_out_: CalibrationRows | None = None
-    trust_: float = USUAL_TRUST
+    validation_rmse_: Any
+    difficulty_: Any = None
+    left_out_: Any = None
+    trust_: Any = USUAL_TRUST
 
     def __init__(
         self,
@@ -270,8 +288,10 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         X : array of shape (n, features), or data frame
             Training points; all of them may become anchors. A data frame may have columns of names
             or categorical columns: each level becomes an input.
-        y : array of shape (n,)
-            Their targets.
+        y : array of shape (n,) or (n, m)
+            Their targets: one, or 2 to 8 that share the hidden layers. Of several, a cell is NaN
+            where a target was not measured: pairs with that row do not count for it. A single
+            column is one target, as for most regressors of scikit-learn.
         validation : (X, y), (X, y, groups) or (X, y, groups, sample_weight), optional
             Points to choose settings on; by default a part of ``X`` is held out. Their groups may
             be None; without weights they all count alike.
@@ -303,7 +323,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """
         twins, seed = self._shape()[0], seed_of(self.random_state)
         train, held = self._prepare(X, y, validation, seed, groups, encoding, sample_weight, times)
-        for remark in check_precision(*train, self.encoding_, self.target_name_):
+        for remark in check_precision(*train, self.encoding_, self.target_names_):
             warnings.warn(remark, PrecisionWarning, stacklevel=2)
         assign(self.anchors, len(train[1]), twins)  # fail now, not after the training
         table = self._scale(train, held)
@@ -329,13 +349,36 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             self.validation_rmse_ = choice.score
             self.difficulty_, self.calibration_, self.own_ = None, None, ()
             self.trust_, self.left_out_ = USUAL_TRUST, None
+            if self.targets_ > 1:
+                self.trust_ = (USUAL_TRUST,) * self.targets_
+                self.validation_rmse_ = np.full(self.targets_, choice.score)
+            each = self.of_each_target()
             try:
-                self._learn_errors(held, choice.across, seed, progress)
+                for target, one in enumerate(each):
+                    folds = choice.across
+                    if self.targets_ > 1:
+                        folds = folds_of(self, target, folds)
+                    one._learn_errors(len(held[1]) > 0, folds, seed, progress)
             except KeyboardInterrupt:  # keep the networks, even without scores or intervals
                 self.interrupted_ = True
-        if not np.isfinite(self.validation_rmse_):
+            if self.targets_ > 1:
+                join_targets(self, each)
+        if not np.isfinite(self.validation_rmse_).all():
             raise DivergedError
         return self
+
+    def of_target(self, target: int | str) -> "TwinRegressor":
+        """Return the model of one target, by its number from 0 or its name.
+
+        It predicts as this one does, and all methods are for it that are for a single target.
+        """
+        check_is_fitted(self)
+        number = number_of(self, target)
+        return self if self.targets_ == 1 else model_of(self, number)
+
+    def of_each_target(self) -> "list[TwinRegressor]":
+        """Return the model of each target."""
+        return [self.of_target(number) for number in range(self.targets_)]
 
     def resolved(self) -> Any:
         """Return an unfitted copy with the chosen values in place of "auto"."""
@@ -344,15 +387,18 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def facts(self) -> dict[str, Any]:
         """Return what a notebook shows of a fitted model: shape, error, intervals and bytes."""
         check_is_fitted(self)
-        shape = self.architecture_
+        shape, errors = self.architecture_, np.atleast_1d(self.validation_rmse_)
+        calibration = self.of_target(0).calibration_
         return {
-            "target": self.target_name_,
+            "target" if self.targets_ == 1 else "targets": self.target_name_,
             "columns": listed(self.encoding_.names),
             "training points": len(self.anchor_y_),
             "networks": describe_networks(self._twins, shape.hidden, shape.activation),
             **({} if self.target_curve_ == "none" else {"target curve": self.target_curve_}),
-            "validation error": float(self.validation_rmse_),
-            "intervals": describe_intervals(getattr(self.calibration_, "quantiles", ())),
+            "validation error": ", ".join(f"{one:.4g}" for one in errors.tolist())
+            if len(errors) > 1
+            else float(errors[0]),
+            "intervals": describe_intervals(getattr(calibration, "quantiles", ())),
             f"bytes of a pack with {ANCHORS} anchors": self.pack_bytes(),
         }
 
@@ -439,9 +485,18 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         return free and self.pairs == "all" and self._plan(rows).folds >= LONG_ENOUGH
 
     def _learn_errors(
-        self, held: Points, folds: list[LeftOut], seed: int, progress: Progress
+        self, has_held: bool, folds: list[LeftOut], seed: int, progress: Progress
     ) -> None:
-        """Score the networks, and learn how large an error to expect."""
+        """Score the networks, and learn how large an error to expect.
+
+        ``has_held`` says whether validation points are not training points.
+        """
+        held = self.validation_ if has_held else (self.anchor_X_[:0], self.anchor_y_[:0])
+        if has_held and not len(held[1]):  # none of them measured this target
+            self.validation_, self.validation_weights_ = (
+                (self.anchor_X_, self.anchor_y_),
+                self.sample_weights_,
+            )
         measuring, learning, leaving_out, calibrating = _AFTERWARDS
         progress.plan({**_AFTERWARDS, leaving_out: _PER_GROUP * len(folds)})
         progress.stage(measuring)
@@ -489,7 +544,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Parameters
         ----------
         X, y : array of shape (n, features), (n,)
-            Points and their targets.
+            Points and their targets; several targets ``(n, m)`` may hold NaN.
         sample_weight : array of shape (n,), optional
             How much each point counts: an interval covers its share of the weight.
         chosen : bool
@@ -502,6 +557,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             points; ``calibration_`` stays as it was.
         """
         check_is_fitted(self)
+        if self.targets_ > 1:
+            X, each = self._check(X), self.of_each_target()
+            for one, (rows, values) in zip(each, self._points(X, y), strict=True):
+                weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+                one.calibrate(X[rows], values, sample_weight=weights, chosen=chosen)
+            self.calibration_ = tuple(one.calibration_ for one in each)
+            return
         if self.difficulty_ is None:
             raise InputError("the model was fitted without intervals and cannot be calibrated")
         signals, errors, outside = self._errors(X, y)
@@ -528,7 +590,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         Parameters
         ----------
         X, y : array of shape (n, features), (n,)
-            Points and their measured targets.
+            Points and their measured targets; several targets ``(n, m)`` may hold NaN.
 
         Raises
         ------
@@ -547,6 +609,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         True
         """
         x = self._check(X)
+        if self.targets_ > 1:
+            pairs = zip(self.of_each_target(), self._points(x, y), strict=True)
+            self.own_ = tuple(
+                one.adapt(x[rows], values).own_ if len(values) else one.own_
+                for one, (rows, values) in pairs
+            )
+            return self
         y = np.asarray(check_array(check_targets(y, len(x)), ensure_2d=False, dtype=np.float64))
         if self.calibration_ is None:
             raise InputError("the model has no intervals and cannot adapt without them")
@@ -557,6 +626,13 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             tuple(map(np.concatenate, zip(self.own_, new, strict=True))) if self.own_ else new
         )
         return self
+
+    def _anchors_of(self, target: int, anchors: Anchors | None) -> Any:
+        return anchors_of(self, target, anchors)
+
+    def _points(self, x: FloatArray, y: npt.ArrayLike) -> list[tuple[Any, FloatArray]]:
+        """Split measured targets of points: for each target the rows, and their values."""
+        return split_targets(check_targets(y, len(x), self.targets_))
 
     def forget(self) -> "TwinRegressor":
         """Predict as fitted again, without the points given to ``adapt``."""
@@ -591,6 +667,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             Fitted; its prediction is F(x, x_j) + y_j.
         """
         check_is_fitted(self)
+        self._check_single()
         j = row_number("j", j, len(self.anchor_y_))
         twin = row_number("twin", twin, len(self.weights_))
         inputs = self.architecture_.inputs // 2
@@ -617,6 +694,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
     def _across(
         self, x: FloatArray, anchors: FloatArray, chosen: Chosen | None = None, *, symmetric: bool
     ) -> Iterator[FloatArray]:
+        self._check_single()
         mapped = self._features(x)
         every = np.broadcast_to(mapped, (len(self.weights_), *mapped.shape))
         blocks = differences(
@@ -634,6 +712,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         self, X: npt.ArrayLike, anchors: Anchors | None, neighbors: int | None
     ) -> tuple[FloatArray, FloatArray]:
         x = self._check(X)
+        self._check_single()
         assert self.difficulty_ is not None  # calibration needs it
         points, targets, each, chosen = self._assigned(x, anchors, neighbors)
         mapped = self._features(x)
@@ -680,4 +759,9 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             extra = extra.checked(len(self.encoding_.inputs)).scaled(self.scaling_)
         if points is None and not extra:
             return task
+        if task.targets > 1:
+            raise InputError(
+                "unlabelled points and extra pairs are for a model of one target: leave them out, "
+                "or train a model for each target"
+            )
         return SemiSupervisedTask.of(task, points, weight, extra)

@@ -135,10 +135,11 @@ def score_groups(
     return found
 
 
-def check_targets(y: Any, count: int) -> Array:
+def check_targets(y: Any, count: int, targets: int = 1) -> Array:
     """Check measured targets of ``count`` points; returns them as an array, which may hold NaN.
 
-    Shape ``(n, 1)`` is refused: minus predictions ``(n,)`` it would broadcast to a matrix.
+    Shape ``(n, 1)`` is refused: minus predictions ``(n,)`` it would broadcast to a matrix. Several
+    ``targets`` have shape ``(n, m)``.
 
     Raises
     ------
@@ -149,9 +150,10 @@ def check_targets(y: Any, count: int) -> Array:
         y = np.asarray(y)
     except ValueError as error:
         raise InputError("targets must be one number for each point") from error
-    if y.shape != (count,):
+    shape = (count,) if targets == 1 else (count, targets)
+    if y.shape != shape:
         raise InputError(
-            f"targets must have shape ({count},), one for each point, not shape {y.shape}"
+            f"targets must have shape {shape}, one for each point, not shape {y.shape}"
         )
     if y.dtype.kind not in "biuf":
         raise InputError(f"targets must be numbers, not {y.dtype}")

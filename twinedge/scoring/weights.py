@@ -96,6 +96,46 @@ def mean_and_std(values: Array, axis: Any, weights: Array | None) -> tuple[Array
     return mean.reshape(square.shape), np.sqrt(square)
 
 
+def measured_rows(
+    values: Array, y: Array, weights: Array | None = None
+) -> tuple[Array, Array, Array | None]:
+    """Keep rows whose target ``(n,)`` was measured: values, targets and weights of these."""
+    known = np.isfinite(y)
+    return values[known], y[known], of_rows(weights, known)
+
+
+def mean_over_targets(values: Array, known: Array, weights: Array | None = None) -> Array:
+    """Mean over several targets of values at rows that measured some of them.
+
+    Parameters
+    ----------
+    values : array of shape (..., n, m)
+        Anything where a row did not measure a target.
+    known : array of bool, of shape (..., n, m) or (n, m)
+        Which targets each row measured.
+    weights : array of shape (..., n) or (n,), optional
+        How much each row counts.
+
+    Returns
+    -------
+    array of shape (..., n)
+        Their mean over the rows, weighted if rows have weights, is the mean over the targets of
+        each target's mean over the rows that measured it. Targets that none measured do not count.
+
+    Examples
+    --------
+    >>> values = np.array([[1.0, 4.0], [3.0, np.nan]])
+    >>> float(mean_over_targets(values, np.isfinite(values)).mean())
+    3.0
+    """
+    each = known * (1.0 if weights is None else weights[..., None])
+    rows = known.shape[-2] if weights is None else weights.sum(axis=-1)[..., None, None]
+    share = each.sum(axis=-2, keepdims=True)
+    share = np.maximum(share, 1e-300) * np.count_nonzero(share, axis=-1)[..., None]
+    found: Array = (np.where(known, values, 0.0) * (rows / share) * known).sum(axis=-1)
+    return found
+
+
 def running_shares(weights: Array) -> Array:
     """Return running sums along the last axis, as shares of the whole; the last is 1.
 

@@ -11,10 +11,13 @@ rest of the stack.
 
 Rows with weights are drawn in proportion to them. The drawn numbers are then shares of all weight,
 which each network looks up in the running sum over its own order of the rows.
+
+Of several targets, a row or a pair counts for those that were measured. A target that is seldom
+measured counts the more where it is, so that all have about the same share of the loss.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import pi
 from typing import Any, NamedTuple
@@ -22,10 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.scoring.weights import running_shares
+from twinedge.scoring.weights import of_rows, running_shares
 from twinedge.training.network import Architecture, FloatArray, tf
 
 IndexArray = npt.NDArray[np.int32]
+
+_MOST_BALANCE = 10.0  # a target that is measured more seldom would make steps erratic
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,12 @@ class PointExamples:
     """The input is ``x_i``, the target ``y_i``.
 
     Data: x ``(n, f)``, y ``(n,)`` and the rows ``(c, m)`` each network sees; with weights, also
-    the running shares ``(c, m)`` of these rows.
+    the running shares ``(c, m)`` of these rows. Of several targets, y is ``(n, targets)``.
     """
 
     features: int
+    # How much each of several targets counts where it was measured; none for a single one.
+    balance: tuple[float, ...] = field(default=(), kw_only=True)
 
     def draw(self, count: Any, batch: int, seed: Any, *data: Any) -> Any:
         """Draw rows for ``count`` batches."""
@@ -51,7 +58,10 @@ class PointExamples:
 
     def loss(self, outputs: Any, targets: Any) -> Any:
         """Return what each network minimises, ``(c,)``: the mean square error."""
-        return tf.reduce_mean(tf.square(outputs - targets), axis=1)
+        if not self.balance:
+            return tf.reduce_mean(tf.square(outputs - targets), axis=1)
+        off = tf.where(tf.math.is_finite(targets), outputs - targets, 0.0)
+        return tf.reduce_mean(tf.square(off) * self.balance, axis=[1, 2])
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Pairs(PointExamples):
         shape = tf.shape(pairs)
         points = tf.reshape(tf.gather(x, pairs), (shape[0], shape[1], 2 * self.features))
         targets = tf.gather(y, pairs)
-        return points, targets[..., 0] - targets[..., 1]
+        return points, targets[:, :, 0] - targets[:, :, 1]
 
 
 @dataclass(frozen=True)
@@ -118,7 +128,8 @@ class Examples:
         cls, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None = None
     ) -> "Examples":
         """Single points; ``rows`` ``(c, m)`` are those each network sees, ``weights`` of all."""
-        return cls(PointExamples(x.shape[1]), (x, y, rows, *_shares(weights, rows)))
+        kind = PointExamples(x.shape[1], balance=_balance(y, rows, weights, 1))
+        return cls(kind, (x, y, rows, *_shares(weights, rows)))
 
     @classmethod
     def pairs(
@@ -130,16 +141,28 @@ class Examples:
         weights: FloatArray | None = None,
     ) -> "Examples":
         """Pairs of any two rows, or of a row and one of its ``partners`` ``(n, m)``."""
-        shares = _shares(weights, rows)
+        shares, balance = _shares(weights, rows), _balance(y, rows, weights, 2)
         if partners is None:
-            return cls(Pairs(x.shape[1]), (x, y, rows, *shares))
+            return cls(Pairs(x.shape[1], balance=balance), (x, y, rows, *shares))
         more = _shares(weights, partners)
-        return cls(ListedPairs(x.shape[1]), (x, y, partners, rows, *shares, *more))
+        kind = ListedPairs(x.shape[1], balance=balance)
+        return cls(kind, (x, y, partners, rows, *shares, *more))
 
 
 def _shares(weights: FloatArray | None, rows: IndexArray) -> tuple[FloatArray, ...]:
     """Return the running shares of rows ``(c, m)``, if they have weights."""
     return () if weights is None else (running_shares(weights[rows]),)
+
+
+def _balance(
+    y: FloatArray, rows: IndexArray, weights: FloatArray | None, points: int
+) -> tuple[float, ...]:
+    """How much each target ``(n, m)`` counts where examples of so many points measure it."""
+    if y.ndim == 1:
+        return ()
+    seen = np.unique(rows)
+    known = np.average(np.isfinite(y[seen]), axis=0, weights=of_rows(weights, seen))
+    return tuple(np.minimum(1 / np.maximum(known, 1e-3) ** points, _MOST_BALANCE).tolist())
 
 
 def draw_rows(shape: Any, seed: Any, rows: Any, shares: Any = None) -> Any:

@@ -144,7 +144,7 @@ class MappedArchitecture(Architecture):
     @property
     def network(self) -> Architecture:
         """Shape of the network behind the map."""
-        return Architecture(self.inputs, self.hidden, self.activation)
+        return Architecture(self.inputs, self.hidden, self.activation, targets=self.targets)
 
     @property
     def outputs_of_map(self) -> int:

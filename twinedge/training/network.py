@@ -6,9 +6,10 @@ several networks side by side. So when a training begins each operation gets one
 ``n_jobs`` decides how many stacks train at a time. A program that imported TensorFlow itself keeps
 its own settings.
 
-A network is a multilayer perceptron with one output. All its kernels and biases are in one flat
-vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: an optimiser step is then
-a handful of operations, however many networks there are.
+A network is a multilayer perceptron with an output for each target. All its kernels and biases are
+in one flat vector, and a stack of ``c`` networks is an array of shape ``(c, size)``: an optimiser
+step is then a handful of operations, however many networks there are. Of several targets, the last
+axis of an array counts them; of a single one, there is no such axis.
 
 Scaling: tables have wild values, such as a misplaced decimal point or a zero for a missing
 measurement. A few of them would dominate mean and deviation, and a network extrapolates in a
@@ -27,9 +28,9 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -39,7 +40,7 @@ import numpy.typing as npt
 from joblib import cpu_count
 
 from twinedge.scoring.target_curve import TargetCurve
-from twinedge.scoring.weights import mean_and_std
+from twinedge.scoring.weights import mean_and_std, measured_rows
 from twinedge.silence import silence
 
 # Read when the library is loaded: no start-up messages, and no oneDNN, which is slower at this size
@@ -117,11 +118,12 @@ class Architecture:
     inputs: int  # the features of a pair for a twin, of one point for an ordinary network
     hidden: tuple[int, ...]  # width of each hidden layer
     activation: str  # "relu" or "silu", of the hidden layers; the output is linear
+    targets: int = field(default=1, kw_only=True)  # outputs, which share the hidden layers
 
     @property
     def layers(self) -> list[tuple[int, int]]:
         """Inputs and outputs of each layer, first to last."""
-        widths = [self.inputs, *self.hidden, 1]
+        widths = [self.inputs, *self.hidden, self.targets]
         return list(pairwise(widths))
 
     @property
@@ -171,16 +173,25 @@ class Architecture:
             for shape, kernel, bias in zip(self.layers, pieces[::2], pieces[1::2], strict=True)
         ]
 
+    def of_target(self, stack: FloatArray, target: int) -> "tuple[Architecture, FloatArray]":
+        """Take the networks of one target from a stack; returns their shape and ``(c, size)``."""
+        if self.targets == 1:
+            return self, stack
+        head, width = sum(self.sizes[:-2]), self.hidden[-1]
+        kernel = stack[:, head : head + width * self.targets].reshape(len(stack), width, -1)
+        parts = stack[:, :head], kernel[..., target], stack[:, [target - self.targets]]
+        return replace(self, targets=1), np.concatenate(parts, axis=1)
+
     def outputs(self, stack: FloatArray, x: FloatArray) -> FloatArray:
-        """Return outputs ``(c, n)`` of a stack for inputs ``(c, n, inputs)``."""
+        """Return outputs ``(c, n)``, or ``(c, n, m)``, of a stack for inputs ``(c, n, inputs)``."""
         activate = ACTIVATIONS[self.activation]
         *hidden, (kernel, bias) = self.arrays(stack)
         for hidden_kernel, hidden_bias in hidden:
             x = np.matmul(x, hidden_kernel)
             x += hidden_bias
             activate(x)
-        found: FloatArray = (np.matmul(x, kernel) + bias)[..., 0]
-        return found
+        found: FloatArray = np.matmul(x, kernel) + bias
+        return found[..., 0] if self.targets == 1 else found
 
     def limit_sums(self, stack: FloatArray, x: FloatArray) -> bool:
         """Shrink units of silu whose sums are too large for a pack, in place.
@@ -228,9 +239,11 @@ class Architecture:
         *hidden, (kernel, bias) = self.tensors(stack)
         for hidden_kernel, hidden_bias in hidden:
             x = activate(tf.matmul(x, hidden_kernel) + hidden_bias)
-        return tf.squeeze(tf.matmul(x, kernel) + bias, 2)
+        found = tf.matmul(x, kernel) + bias
+        return tf.squeeze(found, 2) if self.targets == 1 else found
 
 
+_OF_TARGET = ("y_mean", "y_scale")
 FARTHEST = 1e9  # standard deviations; squares and sums of these still fit into float32
 _MANY_ROWS = 4096
 _ROWS_TO_A_WILD_ONE = 2000
@@ -248,13 +261,14 @@ class Scaling:
     """Shift and scale of the features ``(f,)`` and of the target, taken from the training rows.
 
     Scaled features are clipped to ``limit``. With a ``curve``, networks learn the target on it:
-    ``y_mean`` and ``y_scale`` are of that, and so are the units "on the curve".
+    ``y_mean`` and ``y_scale`` are of that, and so are the units "on the curve". Those of several
+    targets are arrays ``(m,)``.
     """
 
     x_mean: FloatArray
     x_scale: FloatArray
-    y_mean: float
-    y_scale: float
+    y_mean: Any
+    y_scale: Any
     limit: float = FARTHEST
     curve: TargetCurve | None = None
 
@@ -284,10 +298,23 @@ class Scaling:
         self, y: FloatArray, weights: FloatArray | None, curve: TargetCurve | None
     ) -> "Scaling":
         """Return the same scaling of the features, with a curve for the targets of these rows."""
+        if y.ndim == 2:
+            each = [self.bent(*measured_rows(one, one, weights)[1:], curve) for one in y.T]
+            return self._of_targets(each)
         y = y if curve is None else curve.forward(y)
         y_mean, y_scale = map(float, mean_and_std(y, 0, weights))
         y_scale = 1.0 if y_scale <= _NOISE * abs(y_mean) else y_scale
         return replace(self, y_mean=y_mean, y_scale=y_scale, curve=curve)
+
+    def _of_targets(self, each: "Sequence[Scaling]") -> "Scaling":
+        """Return the scaling of several targets, made of those of each."""
+        mean, scale = (np.array([getattr(one, name) for one in each]) for name in _OF_TARGET)
+        return replace(self, y_mean=mean, y_scale=scale)
+
+    def of_target(self, target: int) -> "Scaling":
+        """Return the scaling of one of several targets."""
+        mean, scale = (float(getattr(self, name)[target]) for name in _OF_TARGET)
+        return replace(self, y_mean=mean, y_scale=scale)
 
     @property
     def _coarse(self) -> npt.NDArray[np.bool_]:

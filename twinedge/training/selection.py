@@ -26,6 +26,7 @@ import numpy as np
 from twinedge.defaults import MANY_ROWS
 from twinedge.progress import Progress
 from twinedge.scoring.scores import rmse
+from twinedge.scoring.weights import mean_over_targets
 from twinedge.training.batches import Setting, expected_seconds
 from twinedge.training.input_map import InputMap, MappedArchitecture
 from twinedge.training.network import Architecture, FloatArray
@@ -158,6 +159,9 @@ class Choice:
     # For each fold of groups, its rows and a network (1, size) of the same candidate and length
     # that left it out.
     across: list[LeftOut] = field(default_factory=list)
+    # The best candidate of the folds, and what its networks predicted for training rows that they
+    # did not see, scaled; None if there were none.
+    compared: tuple[Candidate, FloatArray] | None = None
 
 
 class _Finalist(NamedTuple):
@@ -211,7 +215,7 @@ def choose(
 
     across = across and task.has_folds
     progress.plan(_stages(task, candidates, plan, networks, teachers, across))
-    teaching, taught, other = None, candidates, None
+    teaching, taught, other, compared = None, candidates, None, None
     steps = plan.final
     left_out: list[LeftOut] = []
     try:
@@ -221,6 +225,7 @@ def choose(
             points = teachers.points(task) if teachers else task.x[:0]
             predictions = predict_held_out(task, candidates, results, points)
             best = best_candidates(task, candidates, predictions)
+            compared = candidates[best[0]], predictions[best[0]].rows
             if teachers:
                 own = [predictions[k] for k in best]
                 teaching = teachers.predict(task, points, own, progress.stage)
@@ -268,7 +273,8 @@ def choose(
         found = [one for one in found if not one.taught]
     noisy = None if teaching is None or interrupted else teaching.noise > _NOISY
     winner = _winner(found, noisy, decides=not across)
-    return _chosen(task, winner, trials, teaching, interrupted, left_out, decides=not across)
+    chosen = _chosen(task, winner, trials, teaching, interrupted, left_out, decides=not across)
+    return replace(chosen, compared=compared)
 
 
 def _stopped(task: Task, results: list[Trained], trials: list[dict[str, Any]]) -> Choice:
@@ -338,7 +344,8 @@ def predict_held_out(
     found = []
     for k, candidate in enumerate(candidates):
         architecture = task.architecture(candidate)
-        rows, rest = np.empty(task.train, np.float32), np.zeros(len(elsewhere), np.float32)
+        rows = np.empty_like(task.y[: task.train], np.float32)
+        rest = np.zeros((len(elsewhere), *rows.shape[1:]), np.float32)
         for job, weights, *_ in networks[k * task.folds : (k + 1) * task.folds]:
             held = task.fold(job.fold or 0)
             x = np.concatenate([task.x[held], elsewhere])
@@ -362,8 +369,12 @@ def best_candidates(
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
     found: dict[tuple[str, int], int] = {}
     weights = None if task.weights is None else task.weights[: task.train]
+    squared = np.square(off)
+    if task.targets > 1:
+        known = np.isfinite(task.y[: task.train])
+        off, squared = (mean_over_targets(one, known, weights) for one in (off, squared))
     errors = np.average(off, axis=1, weights=weights)
-    squares = np.average(np.square(off), axis=1, weights=weights)
+    squares = np.average(squared, axis=1, weights=weights)
     without = [k for k, one in enumerate(candidates) if not one.bins]
     if without:
         best = min(without, key=lambda k: errors[k])

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from twinedge.scoring.weights import in_proportion
+from twinedge.scoring.weights import in_proportion, mean_over_targets, of_rows
 from twinedge.training.batches import Examples, IndexArray
 from twinedge.training.input_map import (
     Knots,
@@ -64,13 +64,14 @@ class Task:
     """A scaled table, training rows first, and the networks to fit to it.
 
     The rows after the first ``train`` are for validation; without such, the training rows serve for
-    both. A row is drawn in proportion to its weight, and errors are weighted means.
+    both. A row is drawn in proportion to its weight, and errors are weighted means. Errors of
+    several targets are scaled, and means over the targets, each by the rows that measured it.
     """
 
     x: FloatArray  # scaled features (n, f)
-    y: FloatArray  # scaled target (n,)
+    y: FloatArray  # scaled target (n,), or several (n, m), NaN where one was not measured
     train: int
-    scale: float  # units of the target in one scaled unit
+    scale: float  # units of the target in one scaled unit; 1 for several targets
     hidden: tuple[int, ...]
     foldable: bool = True  # whether training rows may be held out
     batch: int = BATCH  # least examples per step
@@ -86,6 +87,29 @@ class Task:
         if activation != "silu":
             return self.batch
         return max(self.batch, min(_STEADY * self.batch, _STEADY_ENOUGH))
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
+
+    def measured(self, target: int) -> Rows:
+        """Rows that measured one of several targets."""
+        return np.flatnonzero(np.isfinite(self.y[:, target]))
+
+    def of_target(self, target: int) -> Self:
+        """Return the task of learning one of several targets alone, from rows that measured it."""
+        rows = self.measured(target)
+        train = rows[rows < self.train]
+        return replace(
+            self,
+            x=self.x[rows],
+            y=self.y[rows, target],
+            train=len(train),
+            groups=of_rows(self.groups, train),
+            weights=of_rows(self.weights, rows),
+            _knots={},
+        )
 
     @property
     def teachable(self) -> bool:
@@ -169,7 +193,10 @@ class Task:
     def predict(
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
-        """Return the scaled targets ``(c, n)`` that networks predict for points ``(c, n, f)``."""
+        """Return the scaled targets that networks predict for points ``(c, n, f)``.
+
+        They are ``(c, n)``, of several targets ``(c, n, m)``.
+        """
         raise NotImplementedError
 
     def score(
@@ -191,7 +218,11 @@ class Task:
         rows = rows if len(rows) else np.arange(self.train)[:_COMPARED]
         points = np.broadcast_to(self.x[rows], (len(jobs), len(rows), self.x.shape[1]))
         mean = self.predict(architecture, stack, points, jobs).mean(axis=0)
-        if self.curved is None:
+        if self.targets > 1:
+            weights = of_rows(self.weights, rows)
+            squares = np.square(mean - self.y[rows], dtype=np.float64)
+            errors = np.sqrt(mean_over_targets(squares, np.isfinite(self.y[rows]), weights))
+        elif self.curved is None:
             errors = np.asarray((mean - self.y[rows]).astype(np.float64) * self.scale)
         else:
             errors = self.curved.restored(mean) - self.curved.restored(self.y[rows])
@@ -218,6 +249,8 @@ class Task:
             error, scale = self.curved.restored(predicted) - self.curved.restored(self.y[rows]), 1.0
         weights = None if self.weights is None else self.weights[rows]
         squares = np.square(error, dtype=np.float64)
+        if self.targets > 1:
+            squares = mean_over_targets(squares, np.isfinite(self.y[rows]), weights)
         rmse: FloatArray = np.sqrt(np.average(squares, axis=-1, weights=weights))
         return rmse * scale
 
@@ -228,7 +261,7 @@ class PointTask(Task):
 
     def architecture(self, kind: Kind) -> Architecture:
         """Shape of networks that take one point."""
-        return Architecture(self.x.shape[1], self.hidden, kind.activation)
+        return Architecture(self.x.shape[1], self.hidden, kind.activation, targets=self.targets)
 
     def widened(
         self, x: FloatArray, y: FloatArray, rows: IndexArray, weights: FloatArray | None
@@ -256,7 +289,7 @@ class PairTask(Task):
         """Shape of networks that take two points."""
         features = self.x.shape[1]
         if not kind.bins:
-            return Architecture(2 * features, self.hidden, kind.activation)
+            return Architecture(2 * features, self.hidden, kind.activation, targets=self.targets)
         plan = self.maps[kind.bins]
         return MappedArchitecture(
             2 * (features + plan.extra),
@@ -267,6 +300,7 @@ class PairTask(Task):
             shared=kind.shares_map,
             pace=plan.pace,
             decay=plan.decay,
+            targets=self.targets,
         )
 
     @property
@@ -284,11 +318,35 @@ class PairTask(Task):
         self, architecture: Architecture, stack: FloatArray, x: FloatArray, jobs: list[NetworkJob]
     ) -> FloatArray:
         """Return the mean of the estimates, with anchors from a network's training rows."""
-        lists, each = [self.rows(job) for job in jobs], None
+        lists = [self.rows(job) for job in jobs]
+        network, stack, mapped = self.behind_map(architecture, stack, jobs[0].bins)
+        if self.targets == 1:
+            return self._mean_estimate(network, stack, mapped, x, lists, self.y)
+        found = []
+        for target in range(self.targets):
+            known = self.measured(target)
+            own = [mine[np.isin(mine, known)] for mine in lists]
+            # A fold may hold out all rows that measured a target.
+            own = [mine if len(mine) else known[known < self.train] for mine in own]
+            alone = network.of_target(stack, target)
+            found.append(self._mean_estimate(*alone, mapped, x, own, self.y[:, target]))
+        return np.stack(found, axis=-1)
+
+    def _mean_estimate(
+        self,
+        network: Architecture,
+        stack: FloatArray,
+        mapped: Callable[[FloatArray], FloatArray],
+        x: FloatArray,
+        lists: list[Rows],
+        y: FloatArray,
+    ) -> FloatArray:
+        """Return the mean of the estimates of a target ``(n,)``, with anchors from these rows."""
+        each = None
         if self.neighbors is None:
             chosen = None
             anchors = _even([in_proportion(one, self.weights, _LOOK_ANCHORS) for one in lists])
-            values = self.y[anchors][:, None]
+            values = y[anchors][:, None]
         else:
             anchors = _even(lists)
             chosen = np.stack(
@@ -298,8 +356,7 @@ class PairTask(Task):
                 ]
             )
             used = np.stack([mine[c] for mine, c in zip(anchors, chosen, strict=True)])
-            values, each = self.y[used], None if self.weights is None else self.weights[used]
-        network, stack, mapped = self.behind_map(architecture, stack, jobs[0].bins)
+            values, each = y[used], None if self.weights is None else self.weights[used]
         blocks = differences(network, stack, mapped(x), mapped(self.x[anchors]), chosen)
         estimates = np.concatenate(list(blocks), axis=1) + values
         return np.asarray(np.average(estimates, axis=2, weights=each))

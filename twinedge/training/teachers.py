@@ -223,14 +223,15 @@ class Predictions(NamedTuple):
 class Teaching:
     """Combined predictions of all teachers, in scaled units."""
 
-    rows: FloatArray  # for the training rows (n,), by teachers that did not see them
+    rows: FloatArray  # for the training rows, shaped as targets, by teachers that did not see them
     x: FloatArray  # points between rows (m, f)
-    y: FloatArray  # predictions for these (m,)
+    y: FloatArray  # predictions for these
     # Each with its error on rows that it did not see, in units of the target, and its weight,
     # which is 0 for one that was dropped.
     teachers: list[dict[str, Any]]
     # Error of the combined predictions, in standard deviations of the target: on training rows, or
-    # on validation rows if a teacher may have seen those; infinite if that leaves none.
+    # on validation rows if a teacher may have seen those; infinite if that leaves none. Of several
+    # targets, the root mean square.
     noise: float = np.inf
 
 
@@ -238,19 +239,21 @@ class Teaching:
 class Teachers:
     """All teachers, and the table in its own units. Weights of the rows are those of the task.
 
-    A fitted teacher is weighed on the validation rows, since it may have seen all others.
+    A fitted teacher is weighed on the validation rows, since it may have seen all others. Each of
+    several targets is taught by copies of its own.
     """
 
     teachers: list[Teacher]  # all except the networks
     networks: bool  # whether the networks trained on folds teach as well
     X: FloatArray  # training rows (n, f), (n,)
-    y: FloatArray
+    y: FloatArray  # of several targets (n, m)
     X_val: FloatArray  # validation rows (v, f), (v,)
     y_val: FloatArray
     scaling: Scaling
     seed: int  # of the points between rows
     threads: int = 1  # folds that are fitted at a time
     named: bool = False  # whether the user named them, and will want to learn from them
+    targets: tuple[str, ...] = ()  # names of several targets
 
     def points(self, task: Task) -> FloatArray:
         """Draw points between neighboring training rows, ``(m, f)`` scaled."""
@@ -292,6 +295,8 @@ class Teachers:
         stage : function
             Called with the title of each teacher before it is fitted.
         """
+        if task.targets > 1:
+            return self._predict_each(task, points, own, stage)
         target, weights = task.y[: task.train], of_rows(task.weights, slice(task.train))
         elsewhere = np.concatenate(
             [self.scaling.reached(self.X_val), points * self.scaling.x_scale + self.scaling.x_mean]
@@ -341,6 +346,53 @@ class Teachers:
             record + dropped,
             float(noise),
         )
+
+    def _predict_each(
+        self,
+        task: Task,
+        points: FloatArray,
+        own: list[Predictions],
+        stage: Callable[[str], None],
+    ) -> Teaching:
+        """Collect predictions of several targets: also of those that rows did not measure."""
+        rows = np.empty_like(task.y[: task.train])
+        y = np.empty((len(points), task.targets), np.float32)
+        teachers, noise = [], []
+        for target, name in enumerate(self.targets):
+            known = task.measured(target)
+            train, held = known[known < task.train], known[known >= task.train] - task.train
+            others = np.setdiff1d(np.arange(task.train), train)
+            mine = replace(
+                self,
+                X=self.X[train],
+                y=self.y[train, target],
+                X_val=self.X_val[held],
+                y_val=self.y_val[held, target],
+                scaling=self.scaling.of_target(target),
+                targets=(),
+            )
+            count = len(self.y_val)
+            networks = [
+                Predictions(
+                    one.name,
+                    one.rows[train, target],
+                    np.concatenate(
+                        [
+                            one.elsewhere[held, target],
+                            one.elsewhere[count:, target],
+                            one.rows[others, target],
+                        ]
+                    ),
+                )
+                for one in own
+            ]
+            more = np.concatenate([points, task.x[others]])
+            found = mine.predict(task.of_target(target), more, networks, stage)
+            rows[train, target], rows[others, target] = found.rows, found.y[len(points) :]
+            y[:, target] = found.y[: len(points)]
+            teachers += [{"target": name, **one} for one in found.teachers]
+            noise.append(found.noise)
+        return Teaching(rows, points, y, teachers, scoring.rmse(np.array(noise)))
 
     def _predict_folds(
         self,
@@ -444,7 +496,10 @@ class TaughtTask:
         for job in jobs:
             own = np.concatenate([np.tile(task.rows(job), times), others])
             rows.append(np.random.default_rng([job.seed, 3]).permutation(own))
-        mixed = SHARE * task.y[: task.train] + (1 - SHARE) * teaching.rows
+        own = task.y[: task.train]
+        mixed = SHARE * own + (1 - SHARE) * teaching.rows
+        # What a row did not measure, it learns from the teachers alone.
+        mixed = np.where(np.isnan(own), teaching.rows, mixed)
         y = np.concatenate([mixed, task.y[task.train :], teaching.y]).astype(np.float32)
         x = np.concatenate([task.x, teaching.x]).astype(np.float32)
         weights = None if task.weights is None else np.append(task.weights, np.ones(points))
