@@ -191,7 +191,8 @@ def export(
     tolerance : float
         Fraction by which a file's validation error may exceed that of the float model with the same
         anchors (training error, if nothing was held out). Its spread may be off by 2.5 times this
-        fraction.
+        fraction; of a pack with intervals, the scale or the spread, and if no rounding gets there a
+        remark says so, as its intervals are calibrated after the rounding.
     intervals : bool
         Write intervals, feature ranges and fill values, if the model has them; files are a little
         smaller without.
@@ -307,6 +308,8 @@ def _files(job: Job) -> tuple[tuple[File, ...], tuple[str, ...]]:
     remarks: tuple[str, ...] = ()
     if job.intervals and (job.pack is None or job.pack.intervals is None):
         remarks = ("no intervals: the validation points are too few or too alike for them",)
+    if off := pack.score.describe_uncertainty(job.settings.tolerance):
+        remarks += (f"rounding leaves {pack.path.name} {off}; intervals are calibrated on that",)
     files = [pack]
     # A graph cannot choose neighbors.
     shapes = {"_twin": "twin"} if job.neighbors else {"": "ensemble", "_twin": "twin"}

@@ -37,7 +37,10 @@ class Score(NamedTuple):
     that of the target and that on the curve, where small targets count, too. ``ratio_to_float``
     compares with the float model with all anchors.
     ``spread_cost`` is the root mean square by which the spread differs from that of the unrounded
-    networks with the same anchors, as a fraction of it.
+    networks with the same anchors, as a fraction of it. ``scale_cost`` is the same of the scale,
+    for a file whose intervals are calibrated on its own predictions, and None for others: there,
+    the scale takes the place of the spread if it is closer. Calibration weighs the spread by what
+    it says of errors, and intervals cover what they claim however far rounding has moved it.
     """
 
     rmse: float
@@ -46,18 +49,28 @@ class Score(NamedTuple):
     cost: float
     spread_cost: float
     largest_deviation: float
+    scale_cost: float | None = None
 
     @property
     def tolerance(self) -> float:
         """The least tolerance that lets the file through."""
-        return max(self.cost, self.spread_cost / _SPREAD_TOLERANCES)
+        return max(self.cost, self._uncertainty_cost[0] / _SPREAD_TOLERANCES)
+
+    @property
+    def _uncertainty_cost(self) -> tuple[float, str]:
+        """How far off the file is in what it says of its errors, and in what."""
+        costs = (self.spread_cost, "spread"), (self.scale_cost, "scale")
+        return min((cost, what) for cost, what in costs if cost is not None)
+
+    def describe_uncertainty(self, tolerance: float) -> str:
+        """Describe how far off spread or scale is, if that is too much; otherwise nothing."""
+        cost, what = self._uncertainty_cost
+        return f"{100 * cost:.1f} % off in the {what}" * (cost > _SPREAD_TOLERANCES * tolerance)
 
     def describe_cost(self, tolerance: float) -> str:
-        """Describe what rounding costs; the spread only if that is too much."""
-        text = f"{100 * self.cost:.1f} %"
-        if self.spread_cost > _SPREAD_TOLERANCES * tolerance:
-            text += f" and is {100 * self.spread_cost:.1f} % off in the spread"
-        return text
+        """Describe what rounding costs; spread or scale only if that is too much."""
+        off = self.describe_uncertainty(tolerance)
+        return f"{100 * self.cost:.1f} %" + (off and f" and is {off}")
 
 
 @dataclass(frozen=True)
@@ -147,8 +160,12 @@ class Evaluator:
             scaling.curve,
         )
 
-    def score(self, device: Device, unrounded: Array) -> Score:
-        """Score a loaded file; ``unrounded`` ``(v,)`` is the spread of its networks as floats."""
+    def score(self, device: Device, unrounded: Array, scale: Array | None = None) -> Score:
+        """Score a loaded file.
+
+        ``unrounded`` ``(v,)`` is the spread of its networks as floats, and ``scale`` ``(v,)`` what
+        the calibration of the file makes of their signals, if it is calibrated on its own.
+        """
         found = device.predict_all(self.points[0])
         predicted, spread = (np.asarray(one, np.float64) for one in (found.mean, found.spread))
         for one in (predicted, spread):
@@ -168,6 +185,9 @@ class Evaluator:
             ),
             scoring.rmse(spread, unrounded) / usual,
             float(np.abs(predicted - self.predictions).max()),
+            None
+            if scale is None or found.scale is None
+            else scoring.rmse(found.scale, scale) / scoring.rmse(scale),
         )
 
     def _cost_on_curve(self, predicted: Array) -> float:

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 from twinedge.anchors.rows import merge_twins
 from twinedge.errors import Parameter, ParameterError
 from twinedge.estimators.twin import TwinRegressor
+from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.progress import Progress
+from twinedge.runtime.file_device import units_of_estimates
 from twinedge.runtime.loading import load
+from twinedge.runtime.pack_calibration import calibration_of
 from twinedge_export.deviations import Evaluator, Score
 from twinedge_export.settings import ExportSettings
 
@@ -104,7 +107,9 @@ class Job:
     pack: Pack | None = None
     _spreads: dict[bytes, Array] = field(default_factory=dict)
 
-    def write(self, kind: str, name: str, levels: dict[str, Make]) -> tuple[File, TwinRegressor]:
+    def write(
+        self, kind: str, name: str, levels: dict[str, Make], *, calibrated: bool = False
+    ) -> tuple[File, TwinRegressor]:
         """Write the first level within the tolerance, scored after loading it back.
 
         Parameters
@@ -113,6 +118,10 @@ class Job:
             Of the file.
         levels : dict of str to function
             From the smallest file to the most exact, by how numbers are stored.
+        calibrated : bool
+            Whether they are packs, whose intervals are calibrated on their own predictions. Then
+            these hold, however far rounding has moved spread and scale: if that is all that is
+            beyond the tolerance, the level that is closest is written.
 
         Returns
         -------
@@ -126,16 +135,25 @@ class Job:
             If every level costs more; it names the file and the costs.
         """
         path, tolerance = self.folder / name, self.settings.tolerance
-        scores = {}
+        scores: dict[str, Score] = {}
+        honest = []
         for made, make in levels.items():
             self.progress.stage(name)
             content, model = make()
             path.write_bytes(content)
-            score = self.evaluator.score(load(path), self._spread(model))
+            scale = self._scale(model, read_pack(content)) if calibrated else None
+            score = self.evaluator.score(load(path), self._spread(model), scale)
+            file = File(kind, path, len(content), made, score)
             if score.tolerance <= tolerance:
-                return File(kind, path, len(content), made, score), model
+                return file, model
             scores[made] = score
+            if score.cost <= tolerance and scale is not None:
+                honest.append((file, model, content))
         path.unlink()
+        if honest:
+            file, model, content = min(honest, key=lambda one: one[0].score.tolerance)
+            path.write_bytes(content)
+            return file, model
         costs = ", ".join(
             f"{one.describe_cost(tolerance)} ({made})" for made, one in scores.items()
         )
@@ -154,3 +172,12 @@ class Job:
             X = self.evaluator.points[0]
             self._spreads[key] = model.spread(X, anchors=merge_twins(self.rows), neighbors=nearest)
         return self._spreads[key]
+
+    def _scale(self, model: TwinRegressor, pack: Pack) -> Array | None:
+        """Scale of a float model on the points scored on, by the calibration of its pack."""
+        calibration = calibration_of(pack, units_of_estimates(pack)[1])
+        if calibration is None:
+            return None
+        X, rows, nearest = self.evaluator.points[0], merge_twins(self.rows), self.neighbors or None
+        mean, signals = model.signals(X, anchors=rows, neighbors=nearest)
+        return model.scaling_.deviation(mean, calibration.scale(signals))

@@ -291,6 +291,7 @@ def fine_tune(
     *,
     sample_weight: Array | None = None,
     weights: str = defaults.WEIGHTS,
+    refused: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> TwinRegressor:
@@ -308,6 +309,8 @@ def fine_tune(
         How much each of them counts.
     weights : {"int8", "int16"}
         Type of the kernels.
+    refused : bool
+        Whether the pack of ``model`` itself will not do, for its errors or for its spread.
     seed : int
         The same seed yields the same model on the same machine.
     progress : Progress, optional
@@ -317,7 +320,7 @@ def fine_tune(
     -------
     TwinRegressor
         A copy with new weights, or ``model`` itself if its pack predicts the validation points as
-        well.
+        well and will do.
     """
     check_weights(weights)
     if not len(y_val):
@@ -333,11 +336,12 @@ def fine_tune(
         mean = evaluate(quantise(candidate, rows, weights=weights), X_val).mean
         return scoring.rmse(mean, y_val, each)
 
-    best, least = model, error(model)
+    before = error(model)
+    best, least = model, np.inf if refused else before
     steps = _STEPS * twins
     seconds = expected_seconds(steps, _BATCH, model.architecture_)
     progress.stage("fine-tuning", steps, seconds=seconds)
-    for networks in _trained(model, np.iinfo(np.dtype(weights)).max, seed, progress, least):
+    for networks in _trained(model, np.iinfo(np.dtype(weights)).max, seed, progress, before):
         candidate = copy(model)
         candidate.weights_ = networks
         if (now := error(candidate)) < least:
@@ -415,6 +419,7 @@ def twin_file(job: Job) -> tuple[File, Job]:
             *job.evaluator.points,
             sample_weight=job.evaluator.weights,
             weights=weights,
+            refused=qat is None,  # as it comes after the pack of the model itself
             seed=seed,
             progress=job.progress,
         )
@@ -425,7 +430,7 @@ def twin_file(job: Job) -> tuple[File, Job]:
     if qat is not False:
         levels[f"{weights}, fine-tuned"] = lambda: packed(fine_tuned())
     try:
-        file, model = job.write("twin", NAME, levels)
+        file, model = job.write("twin", NAME, levels, calibrated=True)
     except RoundingError as error:
         if weights == "int16":
             raise

@@ -1,4 +1,5 @@
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -101,6 +102,26 @@ def test_a_spread_far_below_the_error_is_no_yardstick(evaluator, tiny_twin):
     found = device(partial(tiny_twin.predict, anchors=ROWS), lambda x: np.full(len(x), 10 * small))
     tenfold = evaluator.score(found, np.full(20, small))
     assert 0 < tenfold.spread_cost < 0.001
+
+
+def test_of_spread_and_calibrated_scale_the_closer_one_counts(evaluator, tiny_twin, spread):
+    X, scale = evaluator.points[0], np.linspace(1, 2, 20)
+
+    def score(factor_of_spread, factor_of_scale):
+        found = SimpleNamespace(
+            mean=tiny_twin.predict(X, anchors=ROWS),
+            spread=factor_of_spread * spread,
+            scale=factor_of_scale * scale,
+        )
+        file = SimpleNamespace(predict_all=lambda x: found, predict=None)
+        return replace(evaluator, test=(X[:0], scale[:0])).score(file, spread, scale)
+
+    one = score(1.5, 1.1)
+    assert (one.spread_cost, one.scale_cost) == (pytest.approx(0.5), pytest.approx(0.1))
+    assert one.tolerance == pytest.approx(0.1 / 2.5)
+    assert one.describe_uncertainty(0.05) == ""
+    assert one.describe_uncertainty(0.03) == "10.0 % off in the scale"
+    assert score(0.9, 0.5).describe_cost(0.03) == "0.0 % and is 10.0 % off in the spread"
 
 
 @pytest.mark.parametrize("neighbors", [0, 3])

@@ -17,14 +17,15 @@ ROWS = np.arange(0, 80, 10)
 
 @pytest.fixture
 def job(tiny_twin, curve, tmp_path, monkeypatch):
-    """An export of files that hold an offset of predictions and a factor of spreads."""
+    """An export of files that hold an offset, and factors of spreads and of scales of 1."""
 
     def load(path):
-        offset, *factor = map(float, path.read_text().split())
+        offset, spread, scale = [*map(float, path.read_text().split()), 1.0, 1.0][:3]
         return SimpleNamespace(
             predict_all=lambda x: SimpleNamespace(
                 mean=tiny_twin.predict(x, anchors=ROWS) + offset,
-                spread=tiny_twin.spread(x, anchors=ROWS) * (factor or [1.0])[0],
+                spread=tiny_twin.spread(x, anchors=ROWS) * spread,
+                scale=np.full(len(x), scale),
             )
         )
 
@@ -69,3 +70,25 @@ def test_a_file_beyond_the_tolerance_is_named_and_removed(job, levels, complaint
         job.write("kind", "model.txt", coarse)
     wider = replace(job, settings=ExportSettings(tolerance=1.001 * refused.value.cost))
     assert wider.write("kind", "model.txt", coarse)[0].made == "coarse"
+
+
+def test_a_pack_is_never_refused_for_a_spread_that_its_intervals_are_calibrated_on(
+    job, levels, monkeypatch
+):
+    monkeypatch.setattr("twinedge_export.files.read_pack", lambda content: None)
+    monkeypatch.setattr(Job, "_scale", lambda own, model, pack: np.ones(20))
+    close = levels(first=b"0 1.2 1.04")
+    file, _ = job.write("twin", "model.twin", close, calibrated=True)
+    assert file.made == "first"
+    assert file.score.describe_uncertainty(0.02) == ""
+    # If scales are off, too, it is the closest pack whose errors are within the tolerance.
+    far = levels(coarse=b"0 1.2 1.2", fine=b"0 1.2 1.1", finer=b"0 1.3 1.3", wrong=b"9")
+    file, _ = job.write("twin", "model.twin", far, calibrated=True)
+    assert (file.made, file.path.read_bytes()) == ("fine", b"0 1.2 1.1")
+    assert file.score.describe_uncertainty(0.02) == "10.0 % off in the scale"
+    with pytest.raises(RoundingError, match="wrong"):
+        job.write("twin", "model.twin", levels(wrong=b"9"), calibrated=True)
+    # Without intervals, there is only the spread.
+    monkeypatch.setattr(Job, "_scale", lambda own, model, pack: None)
+    with pytest.raises(RoundingError, match="in the spread"):
+        job.write("twin", "model.twin", close, calibrated=True)

@@ -111,6 +111,9 @@ def test_what_does_not_help_is_not_taken(tiny_twin, curve, monkeypatch, change):
     # A pack that can hardly be improved: the model's own predictions are the targets.
     target = tiny_twin.predict(X[80:])
     assert fine_tune(tiny_twin, X[80:], target, weights="int16") is tiny_twin
+    # Where the model itself will not do, anything else is better.
+    tuned = fine_tune(tiny_twin, X[80:], target, weights="int16", refused=True)
+    assert (tuned is tiny_twin) == np.isnan(change)
 
 
 def test_several_twins_are_tuned_together_with_progress(four_twins, curve, briefly):

@@ -6,6 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from twinedge.estimators.difficulty import learn_difficulty
+from twinedge.run_folder import load_run
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_calibration import calibration_of
 
@@ -35,7 +37,6 @@ def queries(tiny_twin):
 @pytest.fixture(scope="module")
 def scale(tiny_twin, queries):
     """Return scales of the float model with the anchors and coefficients of an export."""
-    from twinedge.estimators.difficulty import learn_difficulty
 
     @cache
     def of(folder, rows):
@@ -75,6 +76,19 @@ def test_a_backend_holds_what_the_export_printed(done, queries, tiny_twin, scale
         for end, side in zip(ends.T, (-1, 1), strict=True):
             off = end - (exact + side * quantile * scale(done))
             assert np.sqrt(np.mean(np.square(off))) <= within
+
+
+def test_the_scale_of_a_pack_is_off_by_what_is_printed(done, tiny_run, tiny_twin):
+    X, rows = load_run(tiny_run).validation[0], np.array(done.rows)
+    pack = load(done.folder / "model.twin")
+    model = copy(tiny_twin)
+    model.difficulty_ = learn_difficulty(tiny_twin, 0, [rows])
+    exact = calibration_of(pack.pack).scale(model.signals(X, anchors=rows)[1])
+    off = pack.predict(X, return_std=True)[1] - exact
+    files = done.record()["files"]
+    expected = np.sqrt(np.mean(np.square(off)) / np.mean(np.square(exact)))
+    assert files["twin"]["scale_cost"] == pytest.approx(expected, rel=1e-6)
+    assert {one["scale_cost"] for kind, one in files.items() if kind != "twin"} == {None}
 
 
 @pytest.mark.slow

@@ -571,13 +571,19 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
             signals, errors, outside=outside, sample_weight=sample_weight, chosen=chosen
         )
 
-    def signals(self, X: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def signals(
+        self,
+        X: npt.ArrayLike,
+        *,
+        anchors: Anchors | None = None,
+        neighbors: int | None = None,
+    ) -> tuple[FloatArray, FloatArray]:
         """Predictions ``(n,)``, and their spread, asymmetry and difficulty ``(3, n)``.
 
         All are in units of the target, on its curve if it has one: intervals are calibrated there.
-        The model must have been fitted with intervals.
+        The model must have been fitted with intervals. Parameters are as in ``predict``.
         """
-        return self._signals(X, None, None)
+        return self._signals(X, anchors, neighbors)
 
     def adapt(self, X: npt.ArrayLike, y: npt.ArrayLike) -> "TwinRegressor":
         """Learn points measured where the model is used, without training again.
