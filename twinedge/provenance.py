@@ -8,7 +8,7 @@ and the count is exact. Only numpy is needed, so that a Raspberry Pi can count t
 
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +63,12 @@ class TrainingRows:
     def is_complete(self) -> bool:
         """Whether the digest has the hashes of all rows."""
         return self.count == len(self.hashes)
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Sixteen bytes that stand for the rows, in any order."""
+        rows = self.count.to_bytes(8, "little") + self.hashes.astype("<u4").tobytes()
+        return sha256(rows).digest()[:16]
 
     def known(self, X: Array, y: Array) -> Known | None:
         """Count the rows of a table that the model was trained on.

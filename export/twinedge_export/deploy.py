@@ -30,6 +30,8 @@ from twinedge.pack.contents import Array
 from twinedge.progress import Progress, progress_bar
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_folder import Run, load_run
+from twinedge.runtime.loading import pack_in
+from twinedge.runtime.pack_device import read_pack_file
 from twinedge.version import __version__
 from twinedge_export.c_project import c_project
 from twinedge_export.deviations import Evaluator
@@ -150,6 +152,8 @@ def export(
     neighbors: int | None = None,
     tolerance: float = defaults.TOLERANCE,
     intervals: bool = True,
+    parent: str | Path | None = None,
+    counter: int | None = None,
     overwrite: bool = False,
     seed: int = 0,
     verbose: bool = False,
@@ -196,6 +200,12 @@ def export(
     intervals : bool
         Write intervals, feature ranges and fill values, if the model has them; files are a little
         smaller without.
+    parent : path, optional
+        A pack that this model replaces: its id goes into the new one, so that it is known where it
+        came from.
+    counter : int, optional
+        Of releases: devices may refuse packs with a lower counter than they had. By default that of
+        the parent, or 0.
     overwrite : bool
         Also replace files in the folder that were changed since they were written, or that are in
         the way of new ones. All others stay.
@@ -228,6 +238,8 @@ def export(
         neighbors=neighbors,
         tolerance=tolerance,
         intervals=intervals,
+        parent=parent,
+        counter=counter,
         overwrite=overwrite,
         seed=seed,
         verbose=verbose,
@@ -240,6 +252,7 @@ def write_export(model: Exportable, folder: str | Path, settings: ExportSettings
     _check_installed(settings.formats)
     run, folder = _as_run(model), Path(folder)
     check_folder(folder, EXPORT, overwrite=settings.overwrite)
+    parent = None if settings.parent is None else read_pack_file(pack_in(Path(settings.parent)))[0]
     with progress_bar(settings.verbose) as progress:
         progress.plan(_stages(run, settings))
         twin = run.model
@@ -271,6 +284,7 @@ def write_export(model: Exportable, folder: str | Path, settings: ExportSettings
                 settings.intervals
                 and twin.calibration_ is not None
                 and evaluator.name == "validation",
+                parent=parent,
             )
             files, more = _files(job)
             ordinary = Model.of(

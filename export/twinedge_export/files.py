@@ -90,6 +90,8 @@ class Job:
         Values for missing features.
     intervals : bool
         Whether files are to have intervals: if requested, and if the model can.
+    parent : Pack, optional
+        What the model replaces.
     pack : Pack, optional
         Content of the ``.twin`` file, once written.
     """
@@ -104,6 +106,7 @@ class Job:
     progress: Progress
     fill_values: Array | None = None
     intervals: bool = True
+    parent: Pack | None = None
     pack: Pack | None = None
     _spreads: dict[bytes, Array] = field(default_factory=dict)
 

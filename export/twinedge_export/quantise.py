@@ -26,6 +26,7 @@ from twinedge.runtime.file_device import units_of_estimates
 from twinedge.runtime.pack_calibration import calibrate_pack
 from twinedge.runtime.reference import evaluate, map_points, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
+from twinedge.runtime.self_test import identified
 from twinedge.scoring.weights import in_proportion, of_rows
 from twinedge.training.batches import Examples, Stack, expected_seconds
 from twinedge.training.network import Architecture, tf
@@ -411,6 +412,7 @@ def twin_file(job: Job) -> tuple[File, Job]:
         if pack.intervals is not None:
             inputs = [one["name"] for one in job.metadata["features"]]
             pack = replace(pack, schema=schema_of(inputs, job.metadata["target"]))
+        pack = identified(pack, parent=job.parent, counter=job.settings.counter)
         return write_pack(pack), model
 
     def fine_tuned() -> TwinRegressor:

@@ -28,6 +28,8 @@ class ExportSettings:
     neighbors: int | None = None
     tolerance: float = defaults.TOLERANCE
     intervals: bool = True
+    parent: str | Path | None = None
+    counter: int | None = None
     overwrite: bool = False
     seed: int = 0
     verbose: bool = False
@@ -43,6 +45,8 @@ class ExportSettings:
         check_weights(self.weights)
         if not self.tolerance >= 0:
             raise wrong_value("tolerance", self.tolerance, "is not a number of at least 0")
+        if self.counter is not None and not 0 <= self.counter < 2**32:
+            raise wrong_value("counter", self.counter, f"is not a number from 0 to {2**32 - 1}")
 
     @property
     def by_file(self) -> bool:

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
-from twinedge.pack import read_pack
+from twinedge.errors import InputError
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.release import UNKNOWN
 from twinedge.run_folder import Run, load_run
 from twinedge.runtime.loading import load
 from twinedge.runtime.reference import evaluate
+from twinedge.runtime.self_test import check_release
 from twinedge.training import pairs
 from twinedge_export import export
 from twinedge_export.settings import ExportSettings
@@ -301,3 +304,24 @@ def test_an_export_of_thousands_of_rows_does_a_bounded_number_of_multiply_adds(
     sample = done.evaluator.all_anchors.sample
     some = np.sqrt(np.mean((model.predict(X[5000:5200], anchors=sample) - y[5000:5200]) ** 2))
     assert some == pytest.approx(exact, rel=0.005)
+
+
+def test_an_export_knows_itself_and_what_it_replaces(tiny_run, tmp_path):
+    def exported(name, **more):
+        done = export(tiny_run, tmp_path / name, anchors=4, formats=("twin",), **more)
+        pack = read_pack((done.folder / "model.twin").read_bytes())
+        return pack, *check_release(pack)
+
+    pack, first, test = exported("first", counter=3)
+    assert (first.parent, first.counter, len(test.queries)) == (UNKNOWN, 3, 4)
+    assert UNKNOWN not in (first.schema, first.table)
+    grown = len(write_pack(pack)) - len(write_pack(replace(pack, release=None)))
+    assert 0 < grown < 256
+    _, second, _ = exported("second", parent=tmp_path / "first", intervals=False)
+    assert (second.parent, second.counter) == (first.id, 3)
+    assert (second.schema, second.table) == (first.schema, first.table)
+    with pytest.raises(InputError, match="cannot read"):
+        exported("third", parent=tmp_path / "none.twin")
+    with pytest.raises(InputError, match="not a number from 0"):
+        exported("third", counter=-1)
+    assert not (tmp_path / "third").exists()

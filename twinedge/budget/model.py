@@ -36,6 +36,7 @@ from twinedge.pack.layout import (
     file_size,
     kernels,
 )
+from twinedge.pack.release import IDENTITY, self_test_size
 
 Hidden = int | Iterable[int]
 
@@ -117,6 +118,9 @@ class Model:
         Number of features with a curve.
     target_bins : int
         Number of bins of the target curve; 0 without one.
+    identified : bool
+        Whether the pack has a self-test and an identity, as exports have. Only the length of the
+        pack depends on it, as with ``levels``.
     """
 
     features: int
@@ -131,6 +135,7 @@ class Model:
     map_rows: int = 0
     map_curves: int = 0
     target_bins: int = 0
+    identified: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for what, number in (
@@ -393,6 +398,9 @@ def _sections(model: Model) -> dict[Kind, int]:
     ranges = shape.length(Kind.DOMAIN)
     if model.intervals and ranges is not None:
         sections[Kind.DOMAIN] = ranges  # even without levels of intervals
+    if model.identified:
+        sections[Kind.SELF_TEST] = self_test_size(model.features)
+        sections[Kind.IDENTITY] = IDENTITY.size
     return sections
 
 

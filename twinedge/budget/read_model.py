@@ -40,6 +40,7 @@ def of_pack(pack: Pack) -> Model:
         pack.neighbors,
         pack.activation,
         f"int{pack.weight_bits}",
+        identified=pack.release is not None and pack.release.identity is not None,
     )
     if pack.map is not None:
         rows, outputs = pack.map.table.shape
@@ -89,7 +90,7 @@ def from_run(
             activation=record["chosen"]["activation"],
             weights=weights,
         )
-        model = replace(model, **_curves(record))
+        model = replace(model, identified=True, **_curves(record))
         if not calibration or not intervals:
             return model
         return replace(model, intervals=True, levels=len(calibration["quantiles"]))

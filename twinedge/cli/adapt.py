@@ -64,6 +64,7 @@ def adapt(
     from twinedge.pack import write_pack
     from twinedge.runtime.adaptation import adapted_pack
     from twinedge.runtime.loading import load_pack_device
+    from twinedge.runtime.self_test import identified
 
     if (output is None) == (store is None):
         raise InputError("name what to write: -o for a pack, or --store for a store")
@@ -98,7 +99,8 @@ def adapt(
         made = adapted_pack(device.pack, device.points.errors, device.points.scores)
         learnt = {"file": table.name, "points": len(y)}
         metadata = {**made.metadata, "adapted_to": learnt}
-        write_file(output, write_pack(replace(made, metadata=metadata)))
+        made = identified(replace(made, metadata=metadata), parent=device.pack)
+        write_file(output, write_pack(made))
         note(
             f"{output} shifts all predictions alike; with a store, those that expect smaller "
             "errors are shifted less",

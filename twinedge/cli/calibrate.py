@@ -39,6 +39,7 @@ def calibrate(
     from twinedge.pack import write_pack
     from twinedge.runtime.pack_calibration import calibrate_pack
     from twinedge.runtime.pack_device import PackDevice, Reference, read_pack_file
+    from twinedge.runtime.self_test import identified
     from twinedge.scoring.calibration import LEVELS
 
     if pack.suffix != ".twin":
@@ -52,10 +53,11 @@ def calibrate(
         done = calibrate_pack(old, x, y)
     except InputError as error:
         raise InputError(f"{table}: {error}") from error
-    assert done.intervals is not None
     metadata = {**done.metadata, "calibrated_on": {"file": table.name, "rows": len(y)}}
     target = output or pack
-    write_file(target, write_pack(replace(done, metadata=metadata)))
+    done = identified(replace(done, metadata=metadata), parent=old)
+    write_file(target, write_pack(done))
+    assert done.intervals is not None
     there = [level / 1000 for level in done.intervals.quantiles]
     unsupported = [level for level in LEVELS if level not in there]
     _, scale = PackDevice(done, target, Reference(done), "numpy").predict(x, return_std=True)

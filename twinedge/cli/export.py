@@ -63,6 +63,12 @@ _LINE = 100  # characters
     default=True,
     text="Intervals, ranges of the features and values for missing ones in the files.",
 )
+@options.file_option(
+    "--parent",
+    metavar="OLD.twin",
+    text="Pack that this one replaces; its id goes into the new one.",
+)
+@options.counter("By default that of --parent, or 0.")
 @options.seed
 @options.as_json
 @options.quiet

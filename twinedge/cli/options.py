@@ -209,6 +209,12 @@ def anchors(text: str) -> Decorator:
 METHODS = ("auto", "match", "xy", "medoids", "stratified", "farthest", "greedy", "random")
 
 
+def counter(text: str) -> Decorator:
+    """Declare the counter of releases."""
+    words = "Counter of releases: devices may refuse packs with a lower one than they had. "
+    return value("--counter", "N", Whole(0, 2**32 - 1), text=words + text)
+
+
 def select(text: str) -> Decorator:
     """Declare how anchors are chosen."""
     kind = WordOr(click.Path(), *METHODS)

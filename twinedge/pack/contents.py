@@ -455,10 +455,15 @@ def schema_of(inputs: Sequence[str], target: str | Sequence[str]) -> int:
     >>> schema_of(["angle", "cut=Fair"], "level")
     4011967936
     """
+    return zlib.crc32(schema_text(inputs, target))
+
+
+def schema_text(inputs: Sequence[str], target: str | Sequence[str]) -> bytes:
+    """Return what a model is about, as hashes take it: see ``schema_of``."""
     names = target if isinstance(target, str) else list(target)
     about = {"inputs": list(inputs), "target": names}
     text = json.dumps(about, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
+    return text.encode("utf-8", "surrogatepass")
 
 
 LARGEST = 32767  # magnitude of a quantised feature or activation, and of a multiplier

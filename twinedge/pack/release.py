@@ -19,6 +19,7 @@ ANSWER = np.dtype([("mean", "<i4"), ("root", "<u4"), ("scale", "<u4")])
 IDENTITY = struct.Struct("<16s16sII16s16s")
 SIGNATURE_HEAD = struct.Struct("<8sHH8s")
 MOST_QUERIES = 64
+_USUAL_QUERIES, _USUAL_BYTES = 4, 116  # of an export, if they fit; else one query
 UNKNOWN = bytes(ID_SIZE)
 ED25519, HMAC_SHA256 = 1, 2  # algorithms of a signature
 SIGNATURE_SIZES = {ED25519: 64, HMAC_SHA256: 32}
@@ -121,6 +122,17 @@ def _entry(features: int, targets: int) -> np.dtype[np.void]:
             ("answer", ANSWER, (targets,)),
         ]
     )
+
+
+def usual_queries(features: int, targets: int = 1) -> int:
+    """Return how many queries an export has in its self-test."""
+    return max(1, min(_USUAL_QUERIES, _USUAL_BYTES // _entry(features, targets).itemsize))
+
+
+def self_test_size(features: int, targets: int = 1) -> int:
+    """Return how long the self-test of an export is."""
+    each = _entry(features, targets).itemsize
+    return SELF_TEST_HEAD.size + usual_queries(features, targets) * each
 
 
 class Signature(NamedTuple):

@@ -188,7 +188,7 @@ def _compare(
     recommended = recommend(run.model, run.validation, seed=seed, verbose=True)
     progress.stage(_SCORING)
     sizes = score_sizes(found, run, done.rows, few, method, progress)
-    budget = twin_bytes(model)
+    budget = twin_bytes(replace(model, identified=False))  # the others could have that as well
     networks = train_networks(run, model, budget, points, ann_steps, seed, progress)
     progress.stage(_GROWING)
     trees = None
