@@ -13,7 +13,7 @@ from twinedge.errors import InputError
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 from twinedge.runtime.adaptation import adapted, point_weights
-from twinedge.runtime.pack_device import Reference
+from twinedge.runtime.evaluator import Reference
 from twinedge.runtime.store import UNSCORED, Points, Store, scored, stamp_of
 
 ALL = (0, 2**32 - 1)  # numbers of points

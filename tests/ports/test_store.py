@@ -13,8 +13,8 @@ from twinedge.pack import read_pack, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 from twinedge.runtime.adaptation import adapted, point_weights
+from twinedge.runtime.evaluator import Reference
 from twinedge.runtime.journal import read_journal
-from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Points, scored
 from twinedge_export.boards import all_ports, run_pack
 from twinedge_export.boards.build import flags_for, join_packs

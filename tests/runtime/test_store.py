@@ -10,10 +10,10 @@ import pytest
 from twinedge.pack import write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime.adaptation import MOST_POINTS
+from twinedge.runtime.evaluator import Reference
 from twinedge.runtime.journal import read_journal
 from twinedge.runtime.journal_file import Journal
 from twinedge.runtime.loading import load
-from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import UNSCORED, Points, Store, schema_in, scored
 
 FEATURES, SCHEMA = 3, 0xDECADE

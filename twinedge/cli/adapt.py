@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
 from twinedge.cli.output import note, note_faults, print_result
@@ -12,6 +12,7 @@ from twinedge.errors import InputError
 if TYPE_CHECKING:
     from twinedge.data.features import SideColumn
     from twinedge.pack.contents import Array
+    from twinedge.runtime.pack_device import PackDevice
 
 
 @options.command(
@@ -61,7 +62,7 @@ def adapt(
     """
     from twinedge.atomic_files import check_file, write_file
     from twinedge.data.features import SideColumn
-    from twinedge.pack import write_pack
+    from twinedge.pack import joined, write_pack
     from twinedge.runtime.adaptation import adapted_pack
     from twinedge.runtime.loading import load_pack_device
     from twinedge.runtime.self_test import identified
@@ -85,18 +86,21 @@ def adapt(
         device.learn(x[new], y[new], None if times is None else times[new])
     except InputError as error:
         raise InputError(f"{table}: {error}") from error
-    errors = device.errors()
     result = {
         ("pack" if store is None else "store"): str(output or store),
         "learnt": int(new.sum()),
         "known": int((~new).sum()),
         "points": device.learnt,
-        "suspect": int(errors.suspect.sum()),
-        "rmse_shipped": errors.scores()["rmse_shipped"],
-        "rmse_adapted": errors.scores()["rmse_adapted"],
+        **_errors(device),
     }
     if output is not None:
-        made = adapted_pack(device.pack, device.points.errors, device.points.scores)
+        points = [device.points.single(target) for target in range(device.targets)]
+        made = joined(
+            [
+                adapted_pack(one, own.errors, own.scores)
+                for one, own in zip(device.pack.singles, points, strict=True)
+            ]
+        )
         learnt = {"file": table.name, "points": len(y)}
         metadata = {**made.metadata, "adapted_to": learnt}
         made = identified(replace(made, metadata=metadata), parent=device.pack)
@@ -107,6 +111,18 @@ def adapt(
             quiet=quiet,
         )
     print_result(result, as_json)
+
+
+def _errors(device: "PackDevice") -> dict[str, Any]:
+    """Return how far off the pack is at the points; of several targets, by name."""
+    found = {}
+    for target, name in enumerate(device.target_names):
+        errors = device.errors(target)
+        scores = errors.scores()
+        found[name] = {"suspect": int(errors.suspect.sum())} | {
+            key: scores[key] for key in ("rmse_shipped", "rmse_adapted")
+        }
+    return {"targets": found} if device.targets > 1 else found[device.target_name]
 
 
 def _whole(clock: "SideColumn", table: Path) -> "Array":

@@ -82,7 +82,8 @@ def evaluate(
     Errors, spread, scale and widths are in units of the target; r2 is the share of its variance
     explained; the baseline is a model that always predicts the mean. The interval score is the
     width plus 2 / (1 - coverage) times how far an interval misses: lower is better. With --store,
-    predictions are those of a device that has learnt these points.
+    predictions are those of a device that has learnt these points. Each of several targets is
+    compared at the rows that have it.
     """
     from twinedge.data.features import SideColumn
 
@@ -107,29 +108,43 @@ def evaluate(
         if device.store is not None:
             note_faults(device.store.journal, quiet=quiet)
         found = _of_device(device, table, reading)
-    from twinedge.scoring.scores import describe_scores
-
-    scores = found.scores._asdict()
-    intervals = [one._asdict() for one in scores.pop("intervals")]
     name = "run" if model.is_dir() else "file"
+    known = found[0].known
+    if known is not None and known.rows:
+        rows = max(one.scores.rows for one in found)
+        note(f"{known.describe(rows)}: errors on new rows will be larger", quiet=quiet)
+    if len(found) == 1:
+        _print_one({name: str(model), **_result(found[0])}, found[0], as_json)
+    else:
+        _print_several({name: str(model)}, found, as_json)
+
+
+def _result(found: _Evaluated) -> dict[str, Any]:
+    """Return the results for a target, as values for JSON."""
+    scores = found.scores._asdict()
+    del scores["intervals"]
     known = found.known
-    result = {name: str(model), "target": found.target, **scores}
-    result |= {
+    result = {
+        "target": found.target,
+        **scores,
         "trained_on": None if known is None else known.rows,
         "trained_on_exact": None if known is None else known.exact,
+        **found.over_time,
     }
-    result |= found.over_time
-    if found.groups:
-        result["groups"] = found.groups
+    return result | ({"groups": found.groups} if found.groups else {})
+
+
+def _print_one(result: dict[str, Any], found: _Evaluated, as_json: bool) -> None:
+    from twinedge.scoring.scores import describe_scores
+
     words = describe_scores(found.scores)
-    if known is not None and known.rows:
-        note(f"{known.describe(found.scores.rows)}: errors on new rows will be larger", quiet=quiet)
     if as_json:
+        intervals = [one._asdict() for one in found.scores.intervals]
         print_json({**result, "intervals": intervals, "in_words": words})
         return
     blocks, groups, _ = (result.pop(key, None) for key in ("by_time", "groups", "trained_on_exact"))
     print_record({key: value for key, value in result.items() if value is not None or key == "r2"})
-    if intervals:
+    if found.scores.intervals:
         print_text("")
         print_table(
             ("claimed", "covered", "mean width", "interval score"),
@@ -145,7 +160,28 @@ def evaluate(
     print_text("", words)
 
 
-def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Evaluated:
+def _print_several(result: dict[str, Any], found: list[_Evaluated], as_json: bool) -> None:
+    """Print the results of several targets, one after the other."""
+    from twinedge.scoring.scores import describe_scores
+
+    if as_json:
+        targets = {
+            one.target: _result(one)
+            | {
+                "intervals": [level._asdict() for level in one.scores.intervals],
+                "in_words": describe_scores(one.scores),
+            }
+            for one in found
+        }
+        print_json({**result, "targets": targets})
+        return
+    for number, one in enumerate(found):
+        if number:
+            print_text("")
+        _print_one({**result, **_result(one)}, one, as_json)
+
+
+def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> list[_Evaluated]:
     import numpy as np
 
     from twinedge.encoding.times import Notation
@@ -162,10 +198,10 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> _Evaluated:
     rows = np.column_stack([x, y]).astype(float)
     known = Known(sum(row.tobytes() in seen for row in rows), True)
     levels = [] if model.calibration_ is None else list(model.calibration_.quantiles)
-    return _evaluate(model, trained.target_name, levels, x, y, known, reading)
+    return _evaluate(model, (trained.target_name,), levels, x, y, known, reading)
 
 
-def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Evaluated:
+def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> list[_Evaluated]:
     from twinedge.provenance import DIGEST, TrainingRows
     from twinedge.runtime.pack_device import PackDevice
 
@@ -173,32 +209,46 @@ def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> _Evalu
     metadata = device.pack.metadata if isinstance(device, PackDevice) else {}
     digest = TrainingRows.read(metadata.get(DIGEST))
     known = None if digest is None else digest.known(x, y)
-    return _evaluate(device, device.target_name, device.coverages, x, y, known, reading)
+    return _evaluate(device, device.target_names, device.coverages, x, y, known, reading)
 
 
 def _evaluate(
     model: Any,
-    target: str,
+    targets: "Sequence[str]",
     levels: "Sequence[float]",
     x: "Array",
     y: "Array",
     known: "Known | None",
     reading: dict[str, Any],
-) -> _Evaluated:
-    """Score a run or a device, which predict alike."""
+) -> list[_Evaluated]:
+    """Score each target of a run or a device, which predict alike, where it was measured."""
+    import numpy as np
+
     from twinedge.scoring.scores import score
 
     mean, std = model.predict(x, return_std=True)
-    scale, ends = None, {}
-    if levels:
-        every = model.predict_interval(x, levels)
-        scale, ends = std, {level: every[..., k] for k, level in enumerate(levels)}
-    scores = score(y, mean, model.spread(x), scale, ends)
-    over_time = _over_time(reading["time"], y, mean)
-    return _Evaluated(target, scores, known, over_time, _of_groups(reading["group"], y, mean, ends))
+    spread = model.spread(x)
+    every = model.predict_interval(x, levels) if levels else None
+    found = []
+    for number, target in enumerate(targets):
+        own: Any = ... if len(targets) == 1 else (slice(None), number)
+        rows: Any = slice(None) if len(targets) == 1 else ~np.isnan(y[own])
+        true, predicted, sizes, scale = (one[own][rows] for one in (y, mean, spread, std))
+        if not len(true):
+            raise InputError(f"no row has a value of the target {target}")
+        ends = (
+            {}
+            if every is None
+            else {level: every[own][rows][..., k] for k, level in enumerate(levels)}
+        )
+        scores = score(true, predicted, sizes, scale if levels else None, ends)
+        over_time = _over_time(reading["time"], rows, true, predicted)
+        groups = _of_groups(reading["group"], rows, true, predicted, ends)
+        found.append(_Evaluated(target, scores, known, over_time, groups))
+    return found
 
 
-def _over_time(clock: "SideColumn | None", y: "Array", mean: "Array") -> dict[str, Any]:
+def _over_time(clock: "SideColumn | None", rows: Any, y: "Array", mean: "Array") -> dict[str, Any]:
     """Return the errors in blocks of time, and of the naive forecast, if the rows have times."""
     import numpy as np
 
@@ -207,16 +257,17 @@ def _over_time(clock: "SideColumn | None", y: "Array", mean: "Array") -> dict[st
 
     if clock is None or clock.notation is None:
         return {}
-    naive = naive_forecast(clock.values, y) - y
+    times = clock.values[rows]
+    naive = naive_forecast(times, y) - y
     known = np.isfinite(naive)
     return {
         "rmse_naive": rmse(naive[known]) if known.any() else None,
-        "by_time": score_blocks(clock.values, clock.notation, mean - y, naive),
+        "by_time": score_blocks(times, clock.notation, mean - y, naive),
     }
 
 
 def _of_groups(
-    column: "SideColumn | None", y: "Array", mean: "Array", ends: "dict[float, Array]"
+    column: "SideColumn | None", rows: Any, y: "Array", mean: "Array", ends: "dict[float, Array]"
 ) -> list[dict[str, Any]]:
     """Return the scores of each group, if the rows have any."""
     from twinedge.scoring.scores import score_groups
@@ -228,4 +279,4 @@ def _of_groups(
     if usual is not None:
         low, high = ends[usual].T
         covered = (low <= y) & (y <= high)
-    return score_groups(column.values, mean - y, covered)
+    return score_groups(column.values[rows], mean - y, covered)

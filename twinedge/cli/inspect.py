@@ -77,7 +77,7 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
             "anchors_of_each_twin": pack.counts.tolist(),
             "members": pack.members,
             "map": pack.map and {"outputs": pack.map.outputs, "bins": pack.map.bins.tolist()},
-            "target_curve": pack.target_curve and _target_curve(pack.target_curve),
+            **_target_curves(found),
             "ranges": [one._asdict() for one in found.ranges],
             "parts": [one._asdict() for one in found.pieces],
             "uses": uses(found.pieces),
@@ -130,11 +130,12 @@ def _print_ranges(found: "Description") -> None:
         [_safe(one.name), *("" if value is None else f"{value:.6g}" for value in one[1:])]
         for one in found.ranges
     ]
-    curves, curve = found.pack.map, found.pack.target_curve
-    if curves is not None or curve is not None:
+    curves, of_targets = found.pack.map, [one.target_curve for one in found.pack.every_target]
+    if curves is not None or any(of_targets):
         bins = [0] * found.pack.features if curves is None else curves.bins.tolist()
+        bins += [0 if one is None else one.bins for one in of_targets]
         header.append("bins of its curve")
-        for row, count in zip(rows, [*bins, curve.bins if curve else 0], strict=True):
+        for row, count in zip(rows, bins, strict=True):
             row.append(str(count or ""))
     _print_table(header, rows)
 
@@ -144,8 +145,18 @@ def _print_table(header: "Sequence[str]", rows: "Iterable[Sequence[Any]]") -> No
     print_table(header, [[str(one) for one in row] for row in rows])
 
 
-def _target_curve(curve: "TargetCurve") -> dict[str, int]:
-    return {"first": curve.first, "step": 1 << curve.shift, "bins": curve.bins}
+def _target_curves(found: "Description") -> dict[str, Any]:
+    """Curve of the only target; of several, by name."""
+    assert found.pack is not None
+    curves = [one.target_curve for one in found.pack.every_target]
+    described = [
+        one and {"first": one.first, "step": 1 << one.shift, "bins": one.bins} for one in curves
+    ]
+    if len(curves) == 1:
+        return {"target_curve": described[0]}
+    names = [one.name for one in found.ranges[found.pack.features :]]
+    each = zip(names, described, strict=True)
+    return {"targets": [{"name": name, "target_curve": one} for name, one in each]}
 
 
 def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
@@ -170,7 +181,7 @@ def _print_columns(found: "Description") -> None:
     from twinedge.encoding.encoder import Encoding
 
     assert found.pack is not None
-    features = [one.name for one in found.ranges[:-1]]
+    features = [one.name for one in found.ranges[: found.pack.features]]
     encoding = Encoding.of(found.pack.metadata.get("columns"), features)
     if not encoding.is_plain:
         _print_table(
@@ -210,14 +221,24 @@ def _summary(found: "Description") -> dict[str, Any]:
         with_curve = int((curves.bins > 0).sum())
         what = f"{plural(with_curve, 'curve')}, {plural(len(curves.knots), 'knot')}"
         stated["map"] = f"{what}; the twins take {plural(curves.outputs, 'number')} of a point"
-    if found.pack is not None and found.pack.target_curve is not None:
-        curve = found.pack.target_curve
-        stated["target curve"] = f"{plural(curve.bins, 'bin')} of {1 << curve.shift} estimate units"
+    if found.pack is not None:
+        each = found.pack.every_target
+        if len(each) > 1:
+            stated["targets"] = len(each)
+        bends = [_curve_words(one.target_curve) for one in each]
+        if any(one.target_curve for one in each):
+            stated["target curve"] = "; ".join(bends)
     if found.pack is not None and len(found.pack.counts) > 1:
         counts = ", ".join(map(str, found.pack.counts.tolist()))
         stated["anchors"] = f"{stated['anchors']} (of each twin: {counts})"
     summary |= stated
     return summary | {f"{name} crc": _verdict(one) for name, one in found.checksums.items()}
+
+
+def _curve_words(curve: "TargetCurve | None") -> str:
+    if curve is None:
+        return "none"
+    return f"{plural(curve.bins, 'bin')} of {1 << curve.shift} estimate units"
 
 
 def _verdict(one: "Checksum") -> str:

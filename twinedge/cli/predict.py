@@ -14,6 +14,8 @@ from twinedge.errors import InputError
 from twinedge.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from twinedge.encoding.encoder import Encoding
 
 
@@ -73,7 +75,8 @@ def predict(
     Prints CSV with the prediction, under the name of the target, and its spread: the standard
     deviation of the estimates of all anchors, in units of the target. Columns of the table are
     found by name; others are ignored. Features outside their training range, where a prediction
-    means little, are named.
+    means little, are named. A model for several targets has these columns for each, as NOX_spread,
+    and then names features once.
 
     A calibrated model adds scale, the size of the error to expect, and low and high. The true value
     is between these as often as --coverage says: by default 0.9, or the highest level below that
@@ -134,10 +137,9 @@ def predict(
     columns: dict[str, Any] = {"prediction": predicted.mean}
     for name in device.fields[1:]:
         column = getattr(predicted, name)
-        columns[name] = _named(column, device.encoding) if column.ndim == 2 else column
-    result: dict[str, Any] = {"file": str(model), "target": device.target_name}
-    result |= {} if coverage is None else {"coverage": coverage}
-    _print(result, columns, output, as_json, quiet)
+        columns[name] = _named(column, device.encoding) if column.dtype == bool else column
+    result: dict[str, Any] = {"file": str(model)}
+    _print(result, device.target_names, coverage, columns, output, as_json, quiet)
 
 
 def _with_run(
@@ -159,18 +161,17 @@ def _with_run(
     mean, std = model.predict(x, return_std=True, **options)
     outside = _named(model.outside(x) & ~absent, trained.encoding)
     columns = {"prediction": mean, "spread": std, "outside": outside}
-    result: dict[str, Any] = {"run": str(folder), "target": trained.target_name}
+    result: dict[str, Any] = {"run": str(folder)}
     levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
     coverage = _coverage(coverage, levels, quiet)
     if coverage is not None:
         ends = model.predict_interval(x, coverage, **options)
         columns["spread"] = model.spread(x, **options)
-        columns |= {"scale": std, "low": ends[:, 0], "high": ends[:, 1]}
-        result["coverage"] = coverage
+        columns |= {"scale": std, "low": ends[..., 0], "high": ends[..., 1]}
         _note_others(anchors != "auto" or neighbors is not None, quiet)
     if trained.fill_values is not None:
         columns["missing"] = _named(absent, trained.encoding)
-    _print(result, columns, output, as_json, quiet)
+    _print(result, (trained.target_name,), coverage, columns, output, as_json, quiet)
 
 
 def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:
@@ -195,24 +196,52 @@ def _note_others(others: bool, quiet: bool) -> None:
 
 def _print(
     result: dict[str, Any],
+    targets: "Sequence[str]",
+    coverage: float | None,
     columns: dict[str, Any],
     output: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Print columns, the prediction first: arrays of numbers, or lists of names."""
+    """Print columns, the prediction first: arrays of numbers, or lists of names.
+
+    For several targets, numbers are ``(n, m)``.
+    """
     rows = len(columns["prediction"])
+    result |= {"target": targets[0]} if len(targets) == 1 else {"targets": list(targets)}
+    result |= {} if coverage is None else {"coverage": coverage}
     if as_json:
-        lists = {
-            name: one if isinstance(one, list) else one.tolist() for name, one in columns.items()
-        }
+        lists = {name: _plain(one, targets) for name, one in columns.items()}
         print_json({**result, "rows": rows, **lists}, output)
     else:
         # The networks compute in single precision: more digits mean nothing.
+        named = list(_in_csv(columns, targets))
         words = (
             ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
-            for row in zip(*columns.values(), strict=True)
+            for row in zip(*(column for _, column in named), strict=True)
         )
-        print_csv([result["target"], *list(columns)[1:]], words, output)
+        print_csv([name for name, _ in named], words, output)
     if output is not None:
         note(f"{plural(rows, 'prediction')} in {output}", quiet=quiet)
+
+
+def _plain(column: Any, targets: "Sequence[str]") -> Any:
+    """Turn a column into values for JSON: of several targets, by name."""
+    if isinstance(column, list):
+        return column
+    if column.ndim == 1:
+        return column.tolist()
+    return dict(zip(targets, column.T.tolist(), strict=True))
+
+
+def _in_csv(columns: dict[str, Any], targets: "Sequence[str]") -> "Iterator[tuple[str, Any]]":
+    """Name columns as in a table; several targets have each its own, before what is of all."""
+    if len(targets) == 1:
+        yield targets[0], columns["prediction"]
+        yield from list(columns.items())[1:]
+        return
+    for number, target in enumerate(targets):
+        for name, one in columns.items():
+            if not isinstance(one, list):
+                yield target if name == "prediction" else f"{target}_{name}", one[:, number]
+    yield from ((name, one) for name, one in columns.items() if isinstance(one, list))

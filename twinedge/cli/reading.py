@@ -9,6 +9,8 @@ from twinedge.errors import InputError, Parameter
 from twinedge.progress import progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ def read_points(
     encoding: "Encoding",
     fillable: "NDArray[np.bool_]",
     *,
-    target: str | None = None,
+    target: "str | Sequence[str] | None" = None,
     target_name: str | None = None,
     quiet: bool = False,
     **options: Any,
@@ -44,7 +46,7 @@ def read_points(
         table,
         encoding,
         target=target,
-        target_name=target_name or target,
+        target_name=target_name or (target if isinstance(target, str) else None),
         fillable=fillable,
         say=lambda remark: note(remark, quiet=quiet),
         **options,
@@ -55,9 +57,8 @@ def read_points(
 
 def read_device_points(table: Path, device: "Device", **options: Any) -> "Points":
     """Read points for an exported model, with their targets; ``options`` of ``read_points``."""
-    return read_points(
-        table, device.encoding, device.fillable, target=device.target_name, **options
-    )
+    target = device.target_name if device.targets == 1 else device.target_names
+    return read_points(table, device.encoding, device.fillable, target=target, **options)
 
 
 def read_run_points(

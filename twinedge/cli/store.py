@@ -33,6 +33,13 @@ _SHOWN = 20  # points of a table, unless more are requested
 
 store_argument = options.argument("file", "FILE", _FILES)
 store_arguments = options.argument("files", "FILE...", _FILES, nargs=-1)
+several_targets = options.value(
+    "--targets",
+    "N",
+    Whole(1),
+    default="1",
+    text="How many targets a point has, if no pack says it.",
+)
 model_pack = options.option("--pack", metavar="MODEL.twin", type=ModelPath("pack"), text=_PACK)
 
 
@@ -67,9 +74,12 @@ def store(context: click.Context) -> None:
     default=str(_SHOWN),
     text="How many of the latest points to list.",
 )
+@several_targets
 @options.as_json
 @options.quiet
-def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool) -> None:
+def show(
+    file: Path, pack: Path | None, points: Any, targets: int, as_json: bool, quiet: bool
+) -> None:
     """Show the points in a store, and their errors.
 
     Without a pack, columns are x0, x1, ... With one, the error of each point (measured minus
@@ -83,26 +93,37 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
     from twinedge.runtime.store_summary import read_store
 
     device = None if pack is None else load_pack_device(pack)
-    found = read_store(file) if device is None else device.summarise(file)
+    found = read_store(file, targets) if device is None else device.summarise(file)
     listed = found.listed(None if device is None else device.encoding)
     if as_json:
         print_json({**found.facts, "list": listed})
         return
     note_faults(found, quiet=quiet)
-    print_record({key: value for key, value in found.facts.items() if key != "device"})
+    facts = {key: value for key, value in found.facts.items() if key not in ("device", "targets")}
+    print_record(facts)
+    if len(found.errors) > 1:
+        print_text("")
+        about = found.facts["targets"]
+        header = ["target", *(key.replace("_", " ") for key in about[found.names[0]])]
+        print_table(
+            header, [[name, *map(format_value, one.values())] for name, one in about.items()]
+        )
     count = len(listed) if points == "all" else min(points, len(listed))
     if not count:
         return
     others = len(listed) - count
     print_text("", *([f"The latest {count} points; --points all lists all."] if others else []))
-    target = "y" if device is None else device.target_name
-    names = ["number", "time", *listed[0]["features"], target]
-    if found.errors is not None:
-        names += ["error shipped", "adapted", "suspect"]
+    names = ["number", "time", *listed[0]["features"]]
+    for name in found.names:
+        of = f"{name} " if len(found.names) > 1 else ""
+        errors = [f"{of}error shipped", f"{of}adapted", f"{of}suspect"] if found.errors else []
+        names += [name, *errors]
     rows = []
     for one in listed[others:]:
-        number, time, features, measured, *errors = one.values()
-        rows.append([*map(format_value, (number, time, *features.values(), measured, *errors))])
+        number, time, features, *measured = one.values()
+        if len(found.names) > 1:  # each is by name
+            measured = [own[name] for name in found.names for own in measured]
+        rows.append([*map(format_value, (number, time, *features.values(), *measured))])
     print_table(names, rows)
 
 
@@ -116,6 +137,7 @@ def show(file: Path, pack: Path | None, points: Any, as_json: bool, quiet: bool)
 @model_pack
 @options.flag("--times", text="Add a column of times, as the numbers that the device gave.")
 @options.flag("--suspect", "--doubted", text="Also write points that are suspect.")
+@several_targets
 @options.as_json
 @options.quiet
 def export(
@@ -124,6 +146,7 @@ def export(
     pack: Path | None,
     times: bool,
     suspect: bool,
+    targets: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -141,7 +164,11 @@ def export(
 
     check_output(output, *files)
     device = None if pack is None else load_pack_device(pack)
-    found = _read(files, read_store if device is None else device.read_store, quiet)
+
+    def read(path: Path) -> "StoreSummary":
+        return read_store(path, targets) if device is None else device.read_store(path)
+
+    found = _read(files, read, quiet)
     twice = shared_points(found)
     if twice is not None:
         first, second = (one.path for one in twice)
@@ -150,8 +177,8 @@ def export(
             "them the same name, in different folders",
             quiet=quiet,
         )
-    about = (None, "y") if device is None else (device.encoding, device.target_name)
-    table = as_table(found, *about, times=times, suspect=suspect)
+    encoding = None if device is None else device.encoding
+    table = as_table(found, encoding, found[0].names if found else (), times=times, suspect=suspect)
     print_csv(table.header, table.rows, output)
     print_result(
         {
@@ -239,9 +266,10 @@ def forget(
 @options.command("merge", "store merge north.store south.store -o plant.store")
 @store_arguments
 @options.file_option("--output", "-o", required=True, text="Store to write; a new file.")
+@several_targets
 @options.as_json
 @options.quiet
-def merge(files: tuple[Path, ...], output: Path, as_json: bool, quiet: bool) -> None:
+def merge(files: tuple[Path, ...], output: Path, targets: int, as_json: bool, quiet: bool) -> None:
     """Join the points of stores in a new one.
 
     The stores belong to models with the same columns and target. The same point in two of them
@@ -254,7 +282,7 @@ def merge(files: tuple[Path, ...], output: Path, as_json: bool, quiet: bool) -> 
     from twinedge.runtime.store_summary import read_store
 
     check_file(output)
-    points = merge_stores(_read(files, read_store, quiet), output)
+    points = merge_stores(_read(files, lambda path: read_store(path, targets), quiet), output)
     if len(points) > MOST_POINTS:
         note(f"a device uses the latest {MOST_POINTS} points", quiet=quiet)
     print_result({"output": str(output), "stores": len(files), "points": len(points)}, as_json)

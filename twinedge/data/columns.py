@@ -245,11 +245,11 @@ def match_features(
     names: Sequence[str],
     has_header: bool,
     wanted: Sequence[str],
-    target: str | None,
+    targets: Sequence[str],
     path: Path,
     target_name: str | None = None,
-) -> tuple[list[int], int | None]:
-    """Find a model's features, and the target if it is wanted, in a file.
+) -> tuple[list[int], list[int]]:
+    """Find a model's features, and the targets that are wanted, in a file.
 
     Parameters
     ----------
@@ -259,8 +259,8 @@ def match_features(
         Whether those names come from the file.
     wanted
         The model's features, in its order.
-    target
-        Name of the target, or None if it is not wanted.
+    targets
+        Names of the targets that are wanted, if any.
     path
         For messages.
     target_name
@@ -271,45 +271,47 @@ def match_features(
     -------
     features : list of int
         Position of each feature.
-    target : int or None
-        Position of the target.
+    targets : list of int
+        Position of each target.
     """
     if not has_header:
-        return _match_positions(len(names), wanted, target, path, target_name)
-    needed = [*wanted] if target is None else [*wanted, target]
+        return _match_positions(len(names), wanted, targets, path, target_name)
+    needed = [*wanted, *targets]
     # The names of an array's columns were made up, so nobody can have meant them.
     if tuple(wanted) == numbered(len(wanted)) and not set(wanted) & set(names):
-        goal = names.index(target) if target in names else None
-        others = [k for k in range(len(names)) if k != goal]
-        if len(others) == len(wanted) and (goal is None) == (target is None):
-            return others, goal
+        goals = [names.index(target) for target in targets if target in names]
+        others = [k for k in range(len(names)) if k not in goals]
+        if len(others) == len(wanted) and len(goals) == len(targets):
+            return others, goals
     if not set(wanted) <= set(names):
         raise InputError(
             f"{shown(path)}: has {missing_columns(names, wanted)}; the file has {listed(names)}"
         )
-    if target is not None and target not in names:
-        raise _no_column(path, names, target, "for the target")
+    for target in targets:
+        if target not in names:
+            raise _no_column(path, names, target, "for the target")
     _check_unique([name for name in names if name in needed], path)
     where = {name: k for k, name in enumerate(names)}
-    return [where[name] for name in wanted], None if target is None else where[target]
+    return [where[name] for name in wanted], [where[name] for name in targets]
 
 
 def _match_positions(
-    width: int, wanted: Sequence[str], target: str | None, path: Path, target_name: str | None
-) -> tuple[list[int], int | None]:
+    width: int, wanted: Sequence[str], targets: Sequence[str], path: Path, target_name: str | None
+) -> tuple[list[int], list[int]]:
     # A model trained on a headerless file has features x0, x2, ...: the same layout fits, with its
     # dropped columns, whether or not the target at its end is wanted.
-    needed = [*wanted] if target is None else [*wanted, target]
+    needed = [*wanted, *targets]
     found = [_POSITIONAL.fullmatch(name) for name in needed]
     positions = [int(match[1]) for match in found if match]
     by_position = target_name is None or _POSITIONAL.fullmatch(target_name)
     if by_position and len(positions) == len(needed):
         least = 1 + max(positions)
-        if width == least or (target is None and width == least + 1):
-            return positions[: len(wanted)], None if target is None else positions[-1]
+        if width == least or (not targets and width == least + 1):
+            return positions[: len(wanted)], positions[len(wanted) :]
     if width == len(needed):
-        return list(range(len(wanted))), None if target is None else width - 1
-    last = "" if target is None else f" and the target {quoted(target)} last"
+        return list(range(len(wanted))), list(range(len(wanted), width))
+    noun = "target" if len(targets) == 1 else "targets"
+    last = f" and the {noun} {', '.join(map(quoted, targets))} last" if targets else ""
     raise InputError(
         f"{shown(path)}: has {plural(width, 'column')} and no header; expected a header, or the "
         f"model's {plural(len(wanted), 'feature')} {listed(wanted)}{last}"

@@ -49,7 +49,7 @@ def read_features(
     path: str | Path,
     features: Sequence[str] | Encoding,
     *,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     target_name: str | None = None,
     fillable: NDArray[np.bool_] | None = None,
     skip_bad_rows: bool | None = None,
@@ -72,7 +72,8 @@ def read_features(
     features
         Names of the model's features, in its order; or its encoding.
     target
-        Name of the target column, if it is wanted too.
+        Name of the target column, if it is wanted too; or names of several, whose cells may be
+        empty.
     target_name
         Name of the model's target, which tells whether the model was trained on a file without a
         header; by default that is unknown.
@@ -97,7 +98,7 @@ def read_features(
     X : ndarray of float64, shape (n, f)
         Inputs in the model's order; NaN where a fillable cell is missing.
     y : ndarray of float64, shape (n,), or None
-        Targets, if they were requested.
+        Targets, if they were requested; shape (n, m) for several, NaN where a cell is empty.
 
     Raises
     ------
@@ -108,26 +109,28 @@ def read_features(
     path = FRAME if is_frame(source) else Path(source)
     encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
     with open_table(source, encoding.names, skip_bad_rows, missing_texts(missing)) as file:
-        where, goal = match_features(
-            file.names, file.has_header, encoding.names, target, path, target_name
+        targets = () if target is None else (target,) if isinstance(target, str) else target
+        where, goals = match_features(
+            file.names, file.has_header, encoding.names, targets, path, target_name
         )
-        wanted = where if goal is None else [*where, goal]
+        wanted = [*where, *goals]
         named = [k for k, one in zip(where, encoding.categories, strict=True) if one is not None]
         may_miss = [
             k
             for k, part in zip(where, encoding.parts, strict=True)
             if fillable is not None and fillable[part].all()
         ]
+        may_miss += goals if len(goals) > 1 else []
         times: dict[int, Notation | None] = {
             k: kind.notation
             for k, kind in zip(where, encoding.kinds, strict=True)
             if isinstance(kind, Calendar)
         }
-        used_for: dict[int | None, str] = dict.fromkeys(where, "a feature")
-        used_for[goal] = "the target"
+        as_target: dict[int | None, str] = dict.fromkeys(goals, "the target")
+        used_for = dict.fromkeys(where, "a feature") | as_target
         label = clock = None
         if group is not None:
-            label = column_holding("groups", file.names, group.name, {goal: "the target"}, path)
+            label = column_holding("groups", file.names, group.name, as_target, path)
         if time is not None:
             others = {k: use for k, use in used_for.items() if k not in times}
             clock = column_holding("times", file.names, time.name, others, path)
@@ -145,5 +148,5 @@ def read_features(
             time.notation, time.values = file.notations[clock], columns.pop().values
         if group is not None:
             group.values = np.array(file.labels)
-    y = None if goal is None else columns.pop().values
-    return encoding.apply(columns), y
+    y = [columns.pop().values for _ in goals][::-1]
+    return encoding.apply(columns), np.stack(y, axis=1) if len(y) > 1 else y[0] if y else None

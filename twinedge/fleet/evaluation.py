@@ -139,6 +139,11 @@ def evaluate_fleet(
     content, data = read_pack_file(pack)
     if content.intervals is None:
         raise InputError(f"{pack} has no intervals: its devices cannot learn")
+    if content.others:
+        raise InputError(
+            f"{pack} predicts {len(content.every_target)} targets, and fleet evaluates one: "
+            "'twinedge store show --pack' has the errors of each"
+        )
     paths, missing = find_stores(stores, pack)
     unused = [{"file": shown(one), "why": "does not exist"} for one in missing]
     tasks = [

@@ -20,9 +20,9 @@ from twinedge.fleet.device_checks import check_device
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
+from twinedge.runtime.evaluator import Reference
 from twinedge.runtime.journal import read_journal
 from twinedge.runtime.native import Native
-from twinedge.runtime.pack_device import Reference
 from twinedge.runtime.store import Evaluated, Points, Raw, check_owner, evaluated, stamp_of
 from twinedge.runtime.store_summary import StoreSummary, point_errors, read_store
 from twinedge.wording import plural, shown
@@ -166,7 +166,7 @@ def evaluate_batch(task: Task) -> Batch:
         errors = point_errors(pack, at_points)
         device[rows] = np.where(errors.used, len(devices), -1)
         weights[rows], adapted[rows] = errors.weights, errors.adapted
-        devices.append(_describe(replace(summary, errors=errors), at_points, pack))
+        devices.append(_describe(replace(summary, errors=(errors,)), at_points, pack))
     used = device >= 0
     points = FleetPoints(
         device[used],
@@ -202,15 +202,15 @@ def _read_store(
 def _describe(summary: StoreSummary, at_points: Evaluated, pack: Pack) -> dict[str, Any]:
     """Return what there is to say about a device, of which this is predicted at its points."""
     assert pack.intervals is not None
-    assert summary.errors is not None
+    (errors,) = summary.errors
     points, facts = summary.points, summary.facts
     timed = bool((points.times > 0).all())
     order = np.lexsort((points.numbers, points.times if timed else points.numbers))
     unit = float(pack.y_gain)
     scale = np.maximum(at_points.scale, 1) * (unit / 16)
     # On the target's curve, if it has one: there, a scale is as long at either side.
-    off = np.where(summary.errors.used, at_points.targets - at_points.mean, np.nan) * unit
-    checked = check_device(replace(summary.errors, shipped=off), scale, order, pack.intervals)
+    off = np.where(errors.used, at_points.targets - at_points.mean, np.nan) * unit
+    checked = check_device(replace(errors, shipped=off), scale, order, pack.intervals)
     if facts["damaged"] or facts["cut_short"]:
         checked["findings"].append("damaged")
     wanted = ("points", "used", "suspect", "damaged", "cut_short", "last_time")

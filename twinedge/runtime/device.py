@@ -22,7 +22,7 @@ from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame, is_record
 from twinedge.errors import InputError, wrong_value
 from twinedge.notebook import describe_intervals, describe_networks, facts_table
-from twinedge.pack.contents import Array
+from twinedge.pack.contents import Array, target_names
 from twinedge.runtime.reference import check_queries
 from twinedge.wording import listed, plural
 
@@ -37,7 +37,8 @@ _HIGHEST = 999
 class Prediction(NamedTuple):
     """All that a device says about ``n`` queries, in the order that commands print it.
 
-    Numbers are float32 ``(n,)`` in the units of the target, flags bool ``(n, f)``. ``scale``,
+    Numbers are float32 ``(n,)`` in the units of the target, for several targets ``(n, m)``; flags
+    are bool ``(n, f)``. ``scale``,
     ``low`` and ``high`` are None for a file without intervals, ``missing`` for one that takes no
     missing features.
     """
@@ -54,6 +55,9 @@ class Prediction(NamedTuple):
 class Device:
     """A loaded model that predicts.
 
+    A model for several targets, ``m`` of them, has another axis of that length in all that it says
+    about a target: ``(n, m)`` where one for a single target has ``(n,)``.
+
     Parameters
     ----------
     metadata : dict
@@ -68,13 +72,17 @@ class Device:
         Coverages of its intervals in thousandths; a device with any must have ``_bounds``.
     fillable : array of shape (f,), bool, optional
         Which features may be missing; by default none.
+    targets : int
+        How many it predicts.
 
     Attributes
     ----------
-    features, anchors : int
+    features, anchors, targets : int
         How many there are.
-    feature_names, target_name : tuple of str, str
+    feature_names, target_names : tuple of str
         As in the training data; a category has a feature for each level.
+    target_name : str
+        Name of the target, or of the first one.
     encoding : Encoding
         The columns that the features are made of.
     ranges : array of shape (2, f)
@@ -102,11 +110,15 @@ class Device:
         info: dict[str, Any],
         levels: Sequence[int] = (),
         fillable: Array | None = None,
+        targets: int = 1,
     ) -> None:
         self.features = len(span[0])
         self.feature_names, self.ranges = _described(metadata, span)
         self.encoding = Encoding.of(metadata.get("columns"), self.feature_names)
-        self.target_name = str(metadata.get("target", "y"))
+        self.targets = targets
+        alone = (str(metadata.get("target", "y")),)
+        self.target_names = alone if targets == 1 else target_names(metadata, targets, "y")
+        self.target_name = self.target_names[0]
         self.anchors = anchors
         # The reader of packs does not check these numbers.
         self._levels = tuple(sorted({one for one in levels if 0 < one <= _HIGHEST}))
@@ -125,7 +137,8 @@ class Device:
     def __repr__(self) -> str:
         file, backend = self.info["file"], self.info["backend"]
         columns = plural(len(self.encoding.names), "column")
-        return f"<{file}: {columns} to {self.target_name}, {self.anchors} anchors, {backend}>"
+        names = listed(self.target_names)
+        return f"<{file}: {columns} to {names}, {self.anchors} anchors, {backend}>"
 
     def _repr_html_(self) -> str:
         """Show shape, errors and size in a notebook."""
@@ -136,7 +149,7 @@ class Device:
         if "twins" in about and "hidden" in about:
             shape = describe_networks(about["twins"], about["hidden"], about["activation"])
         facts = {
-            "target": self.target_name,
+            "target": listed(self.target_names),
             "columns": listed(self.encoding.names),
             "networks": shape,
             "anchors": self.anchors,
@@ -177,9 +190,9 @@ class Device:
 
         Returns
         -------
-        mean : array of shape (n,), float32
+        mean : array of shape (n,), or (n, m) for several targets; float32
             In units of the target.
-        std : array of shape (n,), float32
+        std : array of the same shape, float32
             Only if ``return_std``.
 
         Raises
@@ -212,7 +225,7 @@ class Device:
         Returns
         -------
         array of shape (n, 2), or (n, 2, k) for a sequence; float32
-            Low and high, in units of the target.
+            Low and high, in units of the target. For several targets (n, m, 2) or (n, m, 2, k).
 
         Raises
         ------
@@ -225,8 +238,9 @@ class Device:
         levels = tuple(map(self.check_coverage, coverage if several else [coverage]))
         x = self._check(x)
         ends = self._bounds(x, self._check_neighbors(neighbors), levels)[3:]
-        found = np.ascontiguousarray(ends.reshape(len(levels), 2, len(x)).T)
-        return found if several else found[:, :, 0]
+        ends = ends.reshape(len(levels), 2, *ends.shape[1:])
+        found = np.ascontiguousarray(np.moveaxis(ends, (0, 1), (-1, -2)))
+        return found if several else found[..., 0]
 
     def predict_all(
         self, x: Any, coverage: float | None = None, neighbors: int | None = None
@@ -262,7 +276,9 @@ class Device:
         return self._predict(self._check(x), self._check_neighbors(neighbors))[1]
 
     def estimates(self, x: Any, neighbors: int | None = None) -> Array:
-        """Estimates of single anchors, float32 ``(n, m)``, in units of the target.
+        """Estimates of single anchors, float32 ``(n, k)``, in units of the target.
+
+        For several targets, ``(n, k, m)``.
 
         Raises
         ------
@@ -323,8 +339,8 @@ class Device:
         ----------
         X : array of shape (n, f)
             Points, in the user's units.
-        y : array of shape (n,)
-            Their measured targets.
+        y : array of shape (n,), or (n, m) for several targets
+            Their measured targets; NaN for one of several that was not measured.
         times : array of shape (n,), optional
             When they were measured, as whole numbers below 2^32: seconds since 1970, or any
             counter. By default 0, for unknown.
@@ -374,11 +390,14 @@ class Device:
     # For backends to implement; queries and neighbors have been checked.
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
-        """Mean and spread, float32 ``(n,)`` each."""
+        """Mean and spread, float32 ``(n,)`` each; for several targets ``(n, m)``."""
         raise NotImplementedError
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
-        """Mean, spread and scale, then low and high at each level: float32 ``(3 + 2 k, n)``."""
+        """Mean, spread and scale, then low and high at each level: float32 ``(3 + 2 k, n)``.
+
+        For several targets, ``(3 + 2 k, n, m)``.
+        """
         raise NotImplementedError
 
     def _predict_all(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
+from twinedge.pack import write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.runtime import reference
@@ -199,6 +200,32 @@ class Native:
         return count
 
 
+class NativeTargets:
+    """A pack for several targets: the pack of each, open in the C runtime."""
+
+    def __init__(self, pack: Pack, threads: int = 1) -> None:
+        self.each = [Native(write_pack(one), one, threads=threads) for one in pack.singles]
+
+    def predict_with_spread(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
+        """Predict means and their spreads, float32 ``(2, n, m)``."""
+        return np.stack([one.predict_with_spread(x, neighbors) for one in self.each], axis=-1)
+
+    def predict_with_bounds(
+        self, x: Array, levels: Sequence[int], neighbors: int = _AS_IN_THE_PACK
+    ) -> Array:
+        """Predict means, spreads, scales, low and high at each level: ``(3 + 2 k, n, m)``."""
+        found = [one.predict_with_bounds(x, levels, neighbors) for one in self.each]
+        return np.stack(found, axis=-1)
+
+    def estimates(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
+        """Estimates of single anchors, int32 ``(n, k, m)``."""
+        return np.stack([one.estimates(x, neighbors) for one in self.each], axis=-1)
+
+    def raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
+        """Means, spreads times the number of members, and scales: integers ``(3, n, m)``."""
+        return np.stack([one.raw(q, neighbors) for one in self.each], axis=-1)
+
+
 class NativeDevice(PackDevice):
     """A device that evaluates a pack with the C runtime.
 
@@ -278,4 +305,9 @@ class NativeDevice(PackDevice):
 def open_native(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file."""
     pack, data = read_pack_file(path)
+    if pack.others:
+        several = NativeTargets(pack, threads)
+        device = PackDevice(pack, path, several, "native", stamp_of(data))
+        device.info["kernel"] = several.each[0].kernel
+        return device
     return NativeDevice(pack, path, Native(data, pack, threads=threads), stamp_of(data))

@@ -1,11 +1,13 @@
 """Calibrate the intervals of a pack on its own integer predictions."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from twinedge.errors import InputError
-from twinedge.pack.contents import Array, Intervals, Pack
+from twinedge.pack import joined
+from twinedge.pack.contents import Array, Intervals, Pack, target_names
 from twinedge.runtime import reference
 from twinedge.scoring.calibration import Calibration, CalibrationRows
 from twinedge.scoring.scores import check_targets
@@ -102,6 +104,46 @@ def calibrate_pack(
     if beside is not None:  # the scales of all rows, of which only these are known as integers
         typical = round(16 * made.typical / unit)
     return replace(pack, intervals=replace(intervals, typical=typical))
+
+
+def calibrate_targets(pack: Pack, X: Array, y: Array) -> Pack:
+    """Calibrate each target of a pack that has second outputs.
+
+    Parameters
+    ----------
+    pack : Pack
+        A pack with intervals, which are replaced; levels that some target has no rows for are left
+        out.
+    X, y : array of shape (n, f), (n,)
+        Rows that the networks were not trained on. For several targets ``y`` is ``(n, m)``, NaN for
+        a target that was not measured.
+
+    Raises
+    ------
+    InputError
+        As ``calibrate_pack``; the message names the target, if there are several.
+    """
+    if not pack.others:
+        return calibrate_pack(pack, X, y)
+    done = []
+    names = target_names(pack.metadata, len(pack.every_target))
+    for one, column, name in zip(pack.singles, y.T, names, strict=True):
+        known = ~np.isnan(column)
+        try:
+            done.append(calibrate_pack(one, X[known], column[known]))
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+    return joined(with_common_levels(done))
+
+
+def with_common_levels(packs: Sequence[Pack]) -> list[Pack]:
+    """Return packs whose intervals have the levels that all of them have."""
+    each = [one.intervals for one in packs if one.intervals is not None]
+    common = [level for level in each[0].quantiles if all(level in one.quantiles for one in each)]
+    kept = [
+        replace(one, quantiles={level: one.quantiles[level] for level in common}) for one in each
+    ]
+    return [replace(one, intervals=own) for one, own in zip(packs, kept, strict=True)]
 
 
 def _unit(pack: Pack, unit: float | None) -> float:

@@ -1,9 +1,8 @@
-"""A ``.twin`` file as a device, and the backend that evaluates it with numpy."""
+"""A ``.twin`` file as a device, whatever evaluates it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,10 @@ from twinedge.pack.contents import LARGEST, Array, Intervals, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.adaptation import MOST_POINTS, adapted, unlike
 from twinedge.runtime.device import Device
+from twinedge.runtime.evaluator import Evaluator, reference_of
 from twinedge.runtime.store import (
     LARGEST_TIME,
+    Evaluated,
     Points,
     Store,
     check_forgotten,
@@ -26,68 +27,6 @@ from twinedge.runtime.store import (
 )
 from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
 from twinedge.scoring.scores import check_targets
-
-
-class Evaluator(Protocol):
-    """Evaluates one pack.
-
-    ``neighbors`` is how many nearest anchors of each twin predict: 0 for all, negative for as many
-    as the pack says.
-    """
-
-    def predict_with_spread(self, x: Array, neighbors: int = -1) -> Array:
-        """Predict means and their spreads, float32 ``(2, n)``."""
-
-    def predict_with_bounds(self, x: Array, levels: Sequence[int], neighbors: int = -1) -> Array:
-        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``.
-
-        Levels are in thousandths, and must be in the pack.
-        """
-
-    def estimates(self, x: Array, neighbors: int = -1) -> Array:
-        """Estimates of single anchors, int32 ``(n, m)``."""
-
-    def raw(self, q: Array, neighbors: int = -1) -> Array:
-        """Means, spreads times the number of members, and scales of quantised queries.
-
-        Integers ``(3, n)``; only for a pack with intervals.
-        """
-
-
-class Reference:
-    """The integer arithmetic in numpy."""
-
-    def __init__(self, pack: Pack) -> None:
-        self._pack = pack
-
-    def predict_with_spread(self, x: Array, neighbors: int = -1) -> Array:
-        """Predict means and their spreads, float32 ``(2, n)``."""
-        found = reference.evaluate(self._with(neighbors), x)
-        return np.stack([found.mean, found.spread])
-
-    def predict_with_bounds(self, x: Array, levels: Sequence[int], neighbors: int = -1) -> Array:
-        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``."""
-        assert self._pack.intervals is not None
-        found = reference.evaluate(self._with(neighbors), x)
-        usual = reference.bounds(self._pack, found, self._pack.intervals.usual_level)
-        at_each = [reference.bounds(self._pack, found, level) for level in levels]
-        ends = [end for one in at_each for end in (one.low, one.high)]
-        return np.stack([found.mean, found.spread, usual.scale, *ends])
-
-    def estimates(self, x: Array, neighbors: int = -1) -> Array:
-        """Estimates of single anchors, int32 ``(n, m)``."""
-        return reference.evaluate(self._with(neighbors), x).estimates
-
-    def raw(self, q: Array, neighbors: int = -1) -> Array:
-        """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
-        assert self._pack.intervals is not None
-        found = reference.evaluate_raw(self._with(neighbors), q)
-        assert found.signals is not None
-        scale = reference.raw_scale(found.signals, self._pack.intervals, found.estimates.shape[1])
-        return np.stack([found.raw_mean.astype(np.int64), found.raw_spread, scale])
-
-    def _with(self, neighbors: int) -> Pack:
-        return self._pack if neighbors < 0 else replace(self._pack, neighbors=neighbors)
 
 
 class PackDevice(Device):
@@ -130,12 +69,13 @@ class PackDevice(Device):
                 "activation": pack.activation,
                 "neighbors": pack.neighbors,
             },
-            levels=() if pack.intervals is None else tuple(pack.intervals.quantiles),
+            levels=_levels(pack),
             fillable=reference.fillable(pack),
+            targets=len(pack.every_target),
         )
         self.pack = pack
         self.evaluator = evaluator
-        self.points = Points.none(pack.features)
+        self.points = self._no_points()
         self._stamp = stamp
         self._following = 0  # number of the next point, without a store
 
@@ -180,12 +120,18 @@ class PackDevice(Device):
         """Learn points measured on site; see ``Device.learn``."""
         self._check_intervals()
         x = self._check(X)
-        y = check_targets(y, len(x))
-        if len(bad := np.flatnonzero(unlike(self.pack, y))):
-            raise InputError(
-                f"the target of point {bad[0] + 1} is {float(y[bad[0]]):g}: not a number, or far "
-                f"beyond those of training"
-            )
+        y = self._check_targets(y, len(x))
+        for target, column in enumerate(y.reshape(len(x), self.targets).T):
+            bad = unlike(self.pack.single(target), column)
+            if self.targets > 1:
+                bad &= ~np.isnan(column)
+            if bad.any():
+                row = int(bad.argmax())
+                which = "the target" if self.targets == 1 else self.target_names[target]
+                raise InputError(
+                    f"{which} of point {row + 1} is {float(column[row]):g}: not a number, or far "
+                    "beyond those of training"
+                )
         new = Points.unscored(x, y, None if times is None else _check_times(times, len(x)))
         if not len(x):
             return 0
@@ -236,12 +182,46 @@ class PackDevice(Device):
         x = self._check(X)
         times = None if times is None else _check_times(times, len(x))
         held = self.points if self.store is None else self.store.held
-        return Points.unscored(x, check_targets(y, len(x)), times).among(held)
+        return Points.unscored(x, self._check_targets(y, len(x)), times).among(held)
 
-    def errors(self) -> PointErrors:
-        """Errors at the points that were learnt: as shipped, and each predicted from the others."""
+    def _check_targets(self, y: Any, count: int) -> Array:
+        """Refuse targets that are not numbers, or of points without any."""
+        if self.targets == 1:
+            return check_targets(y, count)
+        try:
+            found = np.asarray(y)
+        except ValueError:  # lists of different lengths
+            found = np.empty(0)
+        if found.shape != (count, self.targets) or found.dtype.kind not in "biuf":
+            raise InputError(
+                f"targets must be numbers of shape ({count}, {self.targets}), one for each point "
+                f"and target, not {found.dtype} of shape {found.shape}"
+            )
+        none = np.isnan(found).all(axis=1)
+        if none.any():
+            raise InputError(f"point {int(none.argmax()) + 1} has no target: none was measured")
+        checked: Array = found
+        return checked
+
+    def errors(self, target: int = 0) -> PointErrors:
+        """Errors at the points that were learnt: as shipped, and each predicted from the others.
+
+        Parameters
+        ----------
+        target : int
+            Which of several targets.
+        """
         self._check_intervals()
-        return point_errors(self.pack, evaluated(self.pack, self.evaluator.raw, self.points))
+        return self._errors(self.points)[target]
+
+    def _errors(self, points: Points) -> tuple[PointErrors, ...]:
+        found = evaluated(self.pack, self.evaluator.raw, points)
+        if self.targets == 1:
+            return (point_errors(self.pack, found),)
+        return tuple(
+            point_errors(one, Evaluated(*(column[:, target] for column in found)))
+            for target, one in enumerate(self.pack.singles)
+        )
 
     def summarise(self, path: str | Path) -> StoreSummary:
         """Read a store of any device, and say what this pack gets wrong at its points.
@@ -258,16 +238,18 @@ class PackDevice(Device):
         """
         self._check_intervals()
         found = self.read_store(path)
-        predicted = evaluated(self.pack, self.evaluator.raw, found.points)
-        return replace(found, errors=point_errors(self.pack, predicted))
+        return replace(found, errors=self._errors(found.points))
 
     def read_store(self, path: str | Path) -> StoreSummary:
         """Read a store of any device with this model; as ``summarise``, but without errors."""
         found = read_store(Path(path))
         check_owner(found.path, found.content, self.pack, self._stamp)
-        if not found.content.head.generation:
-            return replace(found, points=Points.none(self.pack.features))
-        return found
+        written = found.content.head.generation
+        points = Points.of(found.content, self.targets) if written else self._no_points()
+        return replace(found, points=points, names=self.target_names)
+
+    def _no_points(self) -> Points:
+        return Points.none(self.pack.features, self.targets)
 
     def _check_intervals(self) -> Intervals:
         if self.pack.intervals is None:
@@ -295,20 +277,15 @@ class PackDevice(Device):
 
     def _adapted(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         """Predict with the points: mean, spread, scale, low and high at each level."""
-        pack, points = self.pack, self.points
-        mean, root, scale = self.evaluator.raw(reference.quantise(pack, x), neighbors or -1)
-        mean, scale = adapted(self._check_intervals(), points.errors, points.scores, mean, scale)
-        most = neighbors or pack.neighbors
-        counts = np.minimum(pack.counts, most) if most else pack.counts
+        self._check_intervals()
+        raw = self.evaluator.raw(reference.quantise(self.pack, x), neighbors or -1)
+        if self.targets == 1:
+            return _adapted(self.pack, self.points, raw, neighbors, levels)
         found = [
-            reference.targets_of(pack, mean),
-            reference.deviations_of(pack, mean, root, int(counts.sum(dtype=np.int64))),
-            reference.deviations_of(pack, mean, scale, 16),
+            _adapted(one, self.points.single(target), raw[..., target], neighbors, levels)
+            for target, one in enumerate(self.pack.singles)
         ]
-        for level in levels:
-            ends = reference.bounded(pack, mean, scale, level)
-            found += [ends.low, ends.high]
-        return np.stack(found)
+        return np.stack(found, axis=-1)
 
     def _outside(self, x: Array) -> Array:
         if self.pack.domain is None:
@@ -318,7 +295,37 @@ class PackDevice(Device):
         return outside & ~np.isnan(x)
 
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
-        return reference.targets_of(self.pack, self.evaluator.estimates(x, neighbors or -1))
+        found = self.evaluator.estimates(x, neighbors or -1)
+        if self.targets == 1:
+            return reference.targets_of(self.pack, found)
+        columns = zip(self.pack.singles, np.moveaxis(found, -1, 0), strict=True)
+        return np.stack([reference.targets_of(*one) for one in columns], axis=-1)
+
+
+def _adapted(
+    pack: Pack, points: Points, raw: Array, neighbors: int | None, levels: tuple[int, ...]
+) -> Array:
+    """Mean, spread, scale, low and high at each level of one target, from raw ones ``(3, n)``."""
+    assert pack.intervals is not None
+    mean, root, scale = raw
+    mean, scale = adapted(pack.intervals, points.errors, points.scores, mean, scale)
+    most = neighbors or pack.neighbors
+    counts = np.minimum(pack.counts, most) if most else pack.counts
+    found = [
+        reference.targets_of(pack, mean),
+        reference.deviations_of(pack, mean, root, int(counts.sum(dtype=np.int64))),
+        reference.deviations_of(pack, mean, scale, 16),
+    ]
+    for level in levels:
+        ends = reference.bounded(pack, mean, scale, level)
+        found += [ends.low, ends.high]
+    return np.stack(found)
+
+
+def _levels(pack: Pack) -> tuple[int, ...]:
+    """Levels that the intervals of all targets have, in thousandths."""
+    each = [one.intervals.quantiles for one in pack.every_target if one.intervals is not None]
+    return tuple(level for level in (each[0] if each else ()) if all(level in one for one in each))
 
 
 def read_pack_file(path: Path) -> tuple[Pack, bytes]:
@@ -336,7 +343,7 @@ def open_reference(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file; always uses one thread."""
     del threads
     pack, data = read_pack_file(path)
-    return PackDevice(pack, path, Reference(pack), "numpy", stamp_of(data))
+    return PackDevice(pack, path, reference_of(pack), "numpy", stamp_of(data))
 
 
 def _check_times(times: Any, count: int) -> Array:

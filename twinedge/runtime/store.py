@@ -25,14 +25,16 @@ UNSCORED = -(2**31)  # the score of a point that the pack cannot evaluate, or ha
 LARGEST_TIME = 2**32 - 1
 _VERSION = 2
 _SPARE = 64  # slots of a new file beyond those for the most points
-_BEFORE_FEATURES = 16  # bytes
 
 Raw = Callable[[Array], Array]  # quantised queries to means, spreads and scales, integers
+_OF_TARGET = np.dtype([("target", "<f4"), ("error", "<i4"), ("score", "<i4")])
 
 
 @dataclass(frozen=True)
 class Points:
     """Points measured on site, in the order they arrived.
+
+    For ``m`` targets, more than one, ``y``, ``errors`` and ``scores`` have shape (k, m).
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ class Points:
     X : array of shape (k, f), float32
         Features in the user's units; NaN for a missing one.
     y : array of shape (k,), float32
-        Measured targets, in their unit.
+        Measured targets, in their unit; NaN for one of several that was not measured.
     errors : array of shape (k,), int32
         How far off the pack is, in units of an estimate.
     scores : array of shape (k,), int32
@@ -59,22 +61,26 @@ class Points:
 
     @classmethod
     def unscored(cls, X: Array, y: Array, times: Array | None = None) -> "Points":
-        """Make points ``(k, f)`` with targets ``(k,)`` that have no numbers and no scores yet."""
+        """Make points ``(k, f)`` with targets ``(k,)`` that have no numbers and no scores yet.
+
+        For several targets, these are ``(k, m)``.
+        """
         with np.errstate(over="ignore"):  # infinity is as good as any number beyond the range
             X, y = np.asarray(X).astype(np.float32), np.asarray(y).astype(np.float32)
+        y = np.where(np.isnan(y), np.float32(np.nan), y)  # the same bytes for all that is missing
         none = np.zeros(len(X), np.uint32)
         times = none if times is None else times.astype(np.uint32)
-        scores = np.full(len(X), UNSCORED, np.int32)
-        return cls(none, times, X, y, none.astype(np.int32), scores)
+        scores = np.full(y.shape, UNSCORED, np.int32)
+        return cls(none, times, X, y, np.zeros(y.shape, np.int32), scores)
 
     @classmethod
-    def none(cls, features: int) -> "Points":
+    def none(cls, features: int, targets: int = 1) -> "Points":
         """Return an empty set of points."""
-        return cls.unscored(np.empty((0, features)), np.empty(0))
+        return cls.unscored(np.empty((0, features)), np.empty(0 if targets == 1 else (0, targets)))
 
     @classmethod
-    def of(cls, content: Content) -> "Points":
-        """Read the points in a journal.
+    def of(cls, content: Content, targets: int = 1) -> "Points":
+        """Read the points in a journal, which does not know how many targets they have.
 
         Raises
         ------
@@ -83,20 +89,36 @@ class Points:
         """
         size = content.head.size
         if not content.head.generation:
-            return cls.none(0)
-        records = np.ascontiguousarray(content.records).view(_record(features_in(size)))
-        time, target, error, score, features = (
-            records[name][:, 0] for name in records.dtype.names or ()
-        )
-        return cls(content.numbers, time, features, target, error, score)
+            return cls.none(0, targets)
+        features = features_in(size, targets)
+        if features < 1:
+            raise InputError(f"its points have room for fewer than {targets} targets")
+        records = np.ascontiguousarray(content.records).view(_record(features, targets))[:, 0]
+        measured = records["measured"][:, 0] if targets == 1 else records["measured"]
+        own = (measured[name] for name in ("target", "error", "score"))
+        return cls(content.numbers, records["time"], records["features"], *own)
 
     def to_records(self) -> Array:
-        """Return the bytes of a journal's records, uint8 ``(k, 16 + 4 f)``."""
-        records = np.empty(len(self), _record(self.X.shape[1]))
-        columns = self.times, self.y, self.errors, self.scores, self.X
-        for name, column in zip(records.dtype.names or (), columns, strict=True):
-            records[name] = column
+        """Return the bytes of a journal's records, uint8 ``(k, 4 + 12 m + 4 f)``."""
+        records = np.empty(len(self), _record(self.X.shape[1], self.targets))
+        records["time"], records["features"] = self.times, self.X
+        columns = {"target": self.y, "error": self.errors, "score": self.scores}
+        for name, column in columns.items():
+            records["measured"][name] = column.reshape(len(self), self.targets)
         return records.view(np.uint8).reshape(len(self), records.itemsize)
+
+    @property
+    def targets(self) -> int:
+        """How many targets each point has."""
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
+
+    def single(self, target: int) -> "Points":
+        """Return the points with one target: those that can be used for it."""
+        if self.y.ndim == 1:
+            return self
+        own = (column[:, target] for column in (self.y, self.errors, self.scores))
+        found = Points(self.numbers, self.times, self.X, *own)
+        return found[found.scores != UNSCORED]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -111,7 +133,8 @@ class Points:
 
     def usable(self, most: int) -> "Points":
         """Return the points that the pack can evaluate, the latest if there are more than that."""
-        return self[np.flatnonzero(self.scores != UNSCORED)[-most:]]
+        able = (self.scores != UNSCORED).reshape(len(self), self.targets).any(axis=1)
+        return self[np.flatnonzero(able)[-most:]]
 
     def among(self, others: "Points") -> Array:
         """Which points ``(k,)`` have the same time, features and target as one of the others."""
@@ -124,31 +147,31 @@ class Points:
         If they are ``numbered``, also with the same number.
         """
         numbers = self.numbers if numbered else 0 * self.numbers
-        none = np.zeros(len(self), np.int32)
-        same = replace(self, errors=numbers.astype(np.uint32).view(np.int32), scores=none)
+        none = np.zeros_like(self.scores)
+        shown = numbers.astype(np.uint32).view(np.int32).reshape(-1, *[1] * (self.y.ndim - 1))
+        same = replace(self, errors=none + shown, scores=none)
         return [one.tobytes() for one in same.to_records()]
 
 
-def _record(features: int) -> np.dtype[np.void]:
+def _record(features: int, targets: int) -> np.dtype[np.void]:
     """Return the type of a record."""
     return np.dtype(
-        [
-            ("time", "<u4"),
-            ("target", "<f4"),
-            ("error", "<i4"),
-            ("score", "<i4"),
-            ("features", "<f4", (features,)),
-        ]
+        [("time", "<u4"), ("measured", _OF_TARGET, (targets,)), ("features", "<f4", (features,))]
     )
 
 
-def features_in(size: int) -> int:
+def features_in(size: int, targets: int = 1) -> int:
     """Return the number of features in a record of so many bytes."""
-    return (size - _BEFORE_FEATURES) // 4
+    return (size - record_size(0, targets)) // 4
+
+
+def record_size(features: int, targets: int) -> int:
+    """Return the bytes of a record."""
+    return 4 + _OF_TARGET.itemsize * targets + 4 * features
 
 
 class Evaluated(NamedTuple):
-    """What a pack predicts at points ``(k,)``, in integers.
+    """What a pack predicts at points ``(k,)``, or ``(k, m)`` for several targets, in integers.
 
     Where ``able`` is False it cannot evaluate a point, and the other numbers mean nothing.
     """
@@ -161,13 +184,22 @@ class Evaluated(NamedTuple):
 
 def evaluated(pack: Pack, raw: Raw, points: Points) -> Evaluated:
     """Evaluate points with a pack that has intervals."""
-    targets = reference.estimates_of(pack, points.y)
+    targets = estimates_of(pack, points.y)
     lacking = (np.isnan(points.X) & ~reference.fillable(pack)).any(axis=1)
-    able = (targets != reference.NO_ESTIMATE) & ~lacking
-    mean, scale = np.zeros((2, len(points)), np.int64)
-    if able.any():
-        mean[able], _, scale[able] = raw(reference.quantise(pack, points.X[able]))
+    able = ((targets != reference.NO_ESTIMATE).T & ~lacking).T
+    mean, scale = np.zeros((2, *targets.shape), np.int64)
+    some = able if able.ndim == 1 else able.any(axis=1)
+    if some.any():
+        mean[some], _, scale[some] = raw(reference.quantise(pack, points.X[some]))
     return Evaluated(able, targets, mean, scale)
+
+
+def estimates_of(pack: Pack, y: Array) -> Array:
+    """Turn targets ``(n,)``, or ``(n, m)`` for several, into units of an estimate, int64."""
+    if y.ndim == 1:
+        return reference.estimates_of(pack, y)
+    columns = zip(pack.singles, y.T, strict=True)
+    return np.stack([reference.estimates_of(*one) for one in columns], axis=1)
 
 
 def scored(pack: Pack, raw: Raw, points: Points) -> Points:
@@ -209,8 +241,9 @@ def check_owner(path: Path, content: Content, pack: Pack, stamp: int) -> None:
     InputError
         If they belong to another model.
     """
-    same = schema_in(content) == _schema(pack, stamp)
-    if content.head.generation and not (same and features_in(content.head.size) == pack.features):
+    size = record_size(pack.features, len(pack.every_target))
+    same = schema_in(content) == _schema(pack, stamp) and content.head.size == size
+    if content.head.generation and not same:
         other = "pack" if pack.schema is None else "model, with other columns or another target"
         raise InputError(f"{path} holds points of another {other}; name another file")
 
@@ -296,19 +329,21 @@ class Store:
     def _load(self) -> None:
         """Make points of the records, evaluated by this pack."""
         pack, content = self._pack, self.journal.content
-        size = _BEFORE_FEATURES + 4 * pack.features
+        targets = len(pack.every_target)
+        size = record_size(pack.features, targets)
         if not content.head.generation:
             owner = owner_of(_schema(pack, self._stamp), slot_of(size))
             self.journal.lay_out(owner, size, MOST_POINTS + _SPARE, self._stamp)
-            self._set(Points.none(pack.features))
+            self._set(Points.none(pack.features, targets))
             return
         try:
             check_owner(self.journal.path, content, pack, self._stamp)
         except InputError:
             self.journal.close()
             raise
-        held = Points.of(content)
-        if content.head.stamp != self._stamp or (held.scores == UNSCORED).any():
+        held = Points.of(content, targets)
+        unscored = (held.scores == UNSCORED) & ~np.isnan(held.y)
+        if content.head.stamp != self._stamp or unscored.any():
             held = scored(pack, self._raw, held)
             self.journal.update(held.to_records(), self._stamp)
         self._set(held)

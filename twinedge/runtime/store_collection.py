@@ -66,7 +66,7 @@ def check_alike(stores: Sequence[StoreSummary]) -> None:
     for one in written[1:]:
         first = written[0]
         same = schema_in(first.content) == schema_in(one.content)
-        if not same or first.points.X.shape[1] != one.points.X.shape[1]:
+        if not same or first.content.head.size != one.content.head.size:
             raise InputError(
                 f"{one.path} holds points of another model than {first.path}: its columns or its "
                 "target are different"
@@ -74,16 +74,16 @@ def check_alike(stores: Sequence[StoreSummary]) -> None:
 
 
 def _suspect_numbers(points: Points) -> Array:
-    """Numbers of the points of a device that count for nothing there."""
-    scored = points[points.scores != UNSCORED]
-    numbers: Array = scored.numbers[point_weights(scored.scores) == 0]
-    return numbers
+    """Numbers of the points of a device that count for nothing there, for one of its targets."""
+    each = [points.single(target) for target in range(points.targets)]
+    some = [one[one.scores != UNSCORED] for one in each]
+    return np.concatenate([one.numbers[point_weights(one.scores) == 0] for one in some])
 
 
 def as_table(
     stores: Sequence[StoreSummary],
     encoding: Encoding | None = None,
-    target: str = "y",
+    targets: Sequence[str] = ("y",),
     *,
     times: bool = False,
     suspect: bool = False,
@@ -96,8 +96,8 @@ def as_table(
         Stores of one schema.
     encoding : Encoding, optional
         What the features are made of; without it they are x0, x1, ...
-    target : str
-        Name of the target.
+    targets : sequence of str
+        Names of the targets.
     times : bool
         Whether to add a column of times.
     suspect : bool
@@ -130,7 +130,9 @@ def as_table(
     if encoding is None:
         encoding = Encoding.plain(numbered(points.X.shape[1]))
     columns = dict(zip(encoding.names, encoding.decode(points.X), strict=True))
-    columns[_free(target, columns)] = Encoding.plain([target]).decode(points.y[:, None])[0]
+    measured = Encoding.plain(targets).decode(points.y.reshape(len(points), -1))
+    for target, column in zip(targets, measured, strict=True):
+        columns[_free(target, columns)] = column
     if times:
         columns[_free("time", columns)] = ["" if not one else str(one) for one in points.times]
     columns[_free("device", columns)] = devices
@@ -171,7 +173,7 @@ def merge(stores: Sequence[StoreSummary], path: Path) -> Points:
         points = points[np.argsort(points.times, kind="stable")]
     contents = [one.content for one in stores if len(one.points)]
     if len({one.head.stamp for one in contents}) > 1:  # different packs scored them
-        points = replace(points, scores=np.full(len(points), UNSCORED, np.int32))
+        points = replace(points, scores=np.full_like(points.scores, UNSCORED))
     head = contents[0].head
     with Journal(path) as journal:
         owner = owner_of(schema_in(contents[0]), slot_of(head.size))

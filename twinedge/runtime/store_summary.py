@@ -1,5 +1,6 @@
 """Read a store, with the errors of a pack at its points: as shipped, and with what was learnt."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,14 +118,17 @@ class StoreSummary:
         The journal in it.
     points : Points
         Its points.
-    errors : PointErrors, optional
-        Errors of a pack at these points.
+    errors : tuple of PointErrors
+        Errors of a pack at these points, for each target; empty without a pack.
+    names : tuple of str
+        Names of the targets.
     """
 
     path: Path
     content: Content
     points: Points
-    errors: PointErrors | None = None
+    errors: tuple[PointErrors, ...] = ()
+    names: tuple[str, ...] = ("y",)
 
     @property
     def device(self) -> str:
@@ -147,12 +151,14 @@ class StoreSummary:
             "cut_short": content.truncated,
             "generation": content.head.generation,
         }
-        if self.errors is not None:
-            found |= {
-                "used": int(self.errors.used.sum()),
-                "suspect": int(self.errors.suspect.sum()),
-                **self.errors.scores(),
-            }
+        each = [
+            {"used": int(one.used.sum()), "suspect": int(one.suspect.sum()), **one.scores()}
+            for one in self.errors
+        ]
+        if len(each) == 1:
+            return found | each[0]
+        if each:
+            found["targets"] = dict(zip(self.names, each, strict=True))
         return found
 
     def listed(self, encoding: Encoding | None = None) -> list[dict[str, Any]]:
@@ -176,19 +182,38 @@ class StoreSummary:
             "number": points.numbers.tolist(),
             "time": [one or None for one in points.times.tolist()],
             "features": features,
-            "target": [float(str(one)) for one in points.y],
+            "target": self._of_targets([points.y] if points.y.ndim == 1 else points.y.T),
         }
-        if self.errors is not None:
+        if self.errors:
             columns |= {
-                "error_shipped": self.errors.shipped.tolist(),
-                "error_adapted": self.errors.adapted.tolist(),
-                "suspect": self.errors.suspect.tolist(),
+                "error_shipped": self._of_targets([one.shipped for one in self.errors]),
+                "error_adapted": self._of_targets([one.adapted for one in self.errors]),
+                "suspect": self._of_targets([one.suspect for one in self.errors]),
             }
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
+    def _of_targets(self, columns: Iterable[Array]) -> list[Any]:
+        """Values of the points, as values for JSON; of several targets, by name."""
+        rows = [[_plain(one) for one in column] for column in columns]
+        if len(rows) == 1:
+            return rows[0]
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*rows, strict=True)]
 
-def read_store(path: Path) -> StoreSummary:
+
+def _plain(value: Any) -> Any:
+    """Make a value for JSON, with the digits that single precision has."""
+    return float(str(value)) if isinstance(value, np.float32) else value.item()
+
+
+def read_store(path: Path, targets: int = 1) -> StoreSummary:
     """Read a store, or a dump of a microcontroller's two blocks, without the pack.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    targets : int
+        How many targets its points have, which it does not say.
 
     Raises
     ------
@@ -198,4 +223,8 @@ def read_store(path: Path) -> StoreSummary:
     if not path.exists():
         raise InputError(f"{path} does not exist")
     content = read_journal_file(path)
-    return StoreSummary(path, content, Points.of(content))
+    names = ("y",) if targets == 1 else tuple(f"y{number}" for number in range(targets))
+    try:
+        return StoreSummary(path, content, Points.of(content, targets), names=names)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error

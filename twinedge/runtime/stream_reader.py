@@ -9,7 +9,7 @@ follows it could only be misread.
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,6 +51,8 @@ class QueryReader:
         Columns of the model.
     fillable : array of bool, shape (f,)
         Inputs that may be missing.
+    targets : sequence of str
+        Names of the targets.
 
     Attributes
     ----------
@@ -58,8 +60,10 @@ class QueryReader:
         Whether a header or a first query has decided what separates the columns.
     """
 
-    def __init__(self, encoding: Encoding, fillable: Array) -> None:
-        self._encoding = encoding
+    def __init__(
+        self, encoding: Encoding, fillable: Array, targets: Sequence[str] = ("y",)
+    ) -> None:
+        self._encoding, self._targets = encoding, targets
         self._names = encoding.names
         self._fillable = [bool(fillable[part].all()) for part in encoding.parts]
         self._delimiter = ","
@@ -118,20 +122,34 @@ class QueryReader:
         x: Array = read.reshape(-1, self._width)
         return x if self._order is None else x.take(self._order, axis=1)
 
-    def split_target(self, line: str) -> tuple[str, float | None]:
-        """Split a line into the query and its true value, None if it has none."""
+    def split_targets(self, line: str) -> tuple[str, list[float] | None]:
+        """Split a line into the query and its true values, None if it has none.
+
+        A true value that is no number is NaN. Of several, NaN is one that was not measured, and one
+        that is no number is infinite.
+        """
         if line.lstrip()[:1] == "{":
-            return _split_json_target(line)
+            return _split_json_targets(line, self._targets)
         if looks_like_comment(line):
             return line, None
         for delimiter in (self._delimiter,) if self.columns_known else self._candidates:
-            query, between, last = line.rpartition(delimiter)
-            # After an open quote it is part of a name.
-            if between and last.lstrip().startswith("=") and query.count('"') % 2 == 0:
-                reader = CellReader(comma_allowed=delimiter != ",")
-                kind, value = reader.read(last.lstrip()[1:], 0)
-                return query, value if kind is CellKind.NUMBER else nan
+            query, found = line, list[float]()
+            while len(found) < len(self._targets):
+                before, between, last = query.rpartition(delimiter)
+                # After an open quote it is part of a name.
+                if not between or last.lstrip()[:1] != "=" or before.count('"') % 2:
+                    break
+                query = before
+                found.insert(0, self._target(last.strip()[1:], delimiter))
+            if found:
+                return query, found
         return line, None
+
+    def _target(self, cell: str, delimiter: str) -> float:
+        kind, value = CellReader(comma_allowed=delimiter != ",").read(cell, 0)
+        if kind is CellKind.NUMBER:
+            return value
+        return nan if len(self._targets) == 1 or looks_missing(cell) else inf
 
     def _read_first(self, line: str) -> list[Query | None]:
         """Find out from a first line what separates the columns, and in which order they are."""
@@ -306,21 +324,33 @@ def _fault(column: Kind) -> str:
     return "not a number" if column is None else "no name"
 
 
-def _split_json_target(line: str) -> tuple[str, float | None]:
-    """Split a JSON object into the query and its true value, None if it has none."""
+def _split_json_targets(line: str, targets: Sequence[str]) -> tuple[str, list[float] | None]:
+    """Split a JSON object into the query and its true values, None if it has none.
+
+    Several are a list, or by name.
+    """
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return line, None  # it will be answered with an error
     if not isinstance(value, dict) or "=" not in value:
         return line, None
-    target = value.pop("=")
-    known = isinstance(target, int | float) and not isinstance(target, bool)
+    given = value.pop("=")
+    if len(targets) > 1 and isinstance(given, dict) and set(given) <= set(targets):
+        given = [given.get(name) for name in targets]
+    several = len(targets) > 1 and isinstance(given, list)
     try:
         query = json.dumps(value)
     except RecursionError:
         return line, None
+    return query, [_json_target(one, several) for one in (given if several else [given])]
+
+
+def _json_target(value: Any, several: bool) -> float:
+    if several and value is None:
+        return nan
+    known = isinstance(value, int | float) and not isinstance(value, bool)
     try:
-        return query, float(target) if known else nan
+        return float(value) if known else inf if several else nan
     except OverflowError:
-        return query, nan
+        return inf if several else nan

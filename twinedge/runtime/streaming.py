@@ -6,10 +6,12 @@ a comment not at all. Lines that arrive together are evaluated together, by as m
 device has, but no line ever waits for a later one.
 
 A line that ends in ``=VALUE`` carries its true value. It is answered like any other, and then
-learnt from.
+learnt from. For several targets it ends in as many such cells; an empty one, ``=``, was not
+measured.
 
 An answer has the fields of ``Device.fields``: those that every file has come first, so that their
-positions never change.
+positions never change. For several targets it has those of the first target, then those of the
+second, and last what is about the features.
 """
 
 import json
@@ -18,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, groupby
 from math import isfinite
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from twinedge.runtime.stream_reader import Query, QueryError, QueryReader, is_js
 _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
 
+_FLAGS = ("outside", "missing")  # fields that name features
 _ERRORS = ("error: ", '{"error": ')
 _LINE_END = re.compile(rb"\r+\n?|\n\r")
 _CHUNK = 1 << 16
@@ -69,10 +72,19 @@ class Replies:
             device.check_coverage(coverage)
         self._device, self._neighbors, self._coverage = device, neighbors, coverage
         self._encoding = device.encoding
-        self._reader = QueryReader(device.encoding, device.fillable)
-        others = device.fields[1:]
-        self._header = ",".join([_quoted(device.target_name), *others])
-        self._keys = ["prediction", *others]
+        self._reader = QueryReader(device.encoding, device.fillable, device.target_names)
+        fields = ["prediction", *device.fields[1:]]
+        self._keys = [(one, "") for one in fields]  # field, and which of several targets
+        header = [device.target_name, *fields[1:]]
+        if device.targets > 1:
+            own = [one for one in fields if one not in _FLAGS]
+            self._keys = [(one, name) for name in device.target_names for one in own]
+            self._keys += [(one, "") for one in fields if one in _FLAGS]
+            header = [
+                "_".join(part for part in (name, field) if part and part != "prediction")
+                for field, name in self._keys
+            ]
+        self._header = ",".join(map(_quoted, header))
 
     def to(self, lines: Iterable[str]) -> list[str]:
         """Answer lines, given without line breaks."""
@@ -87,15 +99,15 @@ class Replies:
 
     def _learn(self, line: str) -> list[str]:
         """Answer a line, and learn from it if it carries its true value."""
-        query, target = self._reader.split_target(line)
+        query, targets = self._reader.split_targets(line)
         answers = self._answer([query])
-        if target is None or not answers or answers[-1].startswith(_ERRORS):
+        if targets is None or not answers or answers[-1].startswith(_ERRORS):
             return answers
         read = self._reader.read(query)[-1]
         if read is None:
             return answers  # a header
         try:
-            self._device.learn([read], [target])
+            self._device.learn([read], targets if self._device.targets == 1 else [targets])
         except InputError as error:
             answers[-1] = _error(str(error), is_json(query))
         return answers
@@ -138,8 +150,16 @@ class Replies:
         if not len(x):
             return [[] for _ in self._keys]
         found = self._device.predict_all(x, self._coverage, self._neighbors)
-        columns = [one for one in found if one is not None]
-        return [self._named(one) if one.ndim == 2 else one.tolist() for one in columns]
+        columns: dict[str, Any] = {
+            name: self._named(one) if one.dtype == bool else one.T.tolist()
+            for name, one in zip(found._fields, found, strict=True)
+            if one is not None
+        }
+        columns["prediction"] = columns.pop("mean")
+        number = {name: place for place, name in enumerate(self._device.target_names)}
+        return [
+            columns[field][number[name]] if name else columns[field] for field, name in self._keys
+        ]
 
     def _named(self, flags: Array) -> list[list[str]]:
         """Names of the flagged columns, for each query."""
@@ -151,7 +171,13 @@ class Replies:
         return names
 
     def _in_json(self, values: Iterable[_Value]) -> str:
-        return json.dumps(dict(zip(self._keys, map(_short, values), strict=True)))
+        found: dict[str, Any] = {}
+        for (field, name), value in zip(self._keys, map(_short, values), strict=True):
+            if name:
+                found.setdefault(field, {})[name] = value
+            else:
+                found[field] = value
+        return json.dumps(found)
 
 
 def serve(
