@@ -142,7 +142,7 @@ def evaluate_fleet(
     if content.others:
         raise InputError(
             f"{pack} predicts {len(content.every_target)} targets, and fleet evaluates one: "
-            "'twinedge store show --pack' has the errors of each"
+            "'twinedge store show' has the errors of each"
         )
     paths, missing = find_stores(stores, pack)
     unused = [{"file": shown(one), "why": "does not exist"} for one in missing]
