@@ -101,10 +101,20 @@ typedef enum twin_status {
     TWIN_ERROR_TARGET = -19,      /* a measured value is not a number, or far too large */
 
     /* Errors of a store (twin_store.h). */
-    TWIN_ERROR_STORE = -20,  /* this storage and memory cannot hold a store */
-    TWIN_ERROR_OTHER = -21,  /* the points in it have different columns or targets */
-    TWIN_ERROR_FULL = -22,   /* there is no room for another point */
-    TWIN_ERROR_STORAGE = -23 /* it could not be read, erased or programmed */
+    TWIN_ERROR_STORE = -20,   /* this storage and memory cannot hold a store */
+    TWIN_ERROR_OTHER = -21,   /* the points in it have different columns or targets */
+    TWIN_ERROR_FULL = -22,    /* there is no room for another point */
+    TWIN_ERROR_STORAGE = -23, /* it could not be read, erased or programmed */
+
+    /* Why a release is refused (twin_release.h, twin_slots.h). */
+    TWIN_ERROR_UNSIGNED = -24,  /* the pack has no signature */
+    TWIN_ERROR_SIGNATURE = -25, /* the signature is not of this pack, or of no known key */
+    TWIN_ERROR_IDENTITY = -26,  /* the pack has no identity */
+    TWIN_ERROR_UNTESTED = -27,  /* the pack has no self-test */
+    TWIN_ERROR_SELF_TEST = -28, /* it does not answer as it must */
+    TWIN_ERROR_SCHEMA = -29,    /* its columns or targets are not those of the pack in use */
+    TWIN_ERROR_COUNTER = -30,   /* older than what the device still accepts */
+    TWIN_ERROR_TRIAL = -31      /* a trial is in the way; or there is none */
 } twin_status;
 
 /* A place in a pack. If TWIN_FLASH is 2, twin_open takes the pack's address as a number. */

@@ -2,9 +2,10 @@
 
 #include "twin_store.h"
 #include "twin_model.h"
-#include "twin_words.h"
 
 #if TWIN_STORE && TWIN_INTERVALS && TWIN_FLOAT
+
+#include "twin_record.h"
 
 /* Bytes of a record before its features, which are those of a point; and the number before it. */
 enum { TIME = 0, POINT = 16, NUMBER = 4, SCORE = 12 };
@@ -16,20 +17,6 @@ enum { MOST_POINTS = 1024, VERSION = 2, FREEDOM = 4 };
 enum { FULL = 48, NOTHING = 112, MOST_SCORE = 511, MOST_SURPRISE = 32 };
 
 #define UNSCORED 0x80000000u
-
-/* Copy words to the order of bytes that a record has, or back. Not memcpy, which would add 300
- * bytes if nothing else links it. */
-TWIN_NOT_INLINE static void twini_copy_words(void *to, const void *from, unsigned words) {
-    const uint8_t *at = (const uint8_t *)from;
-    uint8_t *into = (uint8_t *)to;
-    do {
-        uint32_t word;
-        TWIN_COPY(&word, TWIN_ALIGNED(at, 4), sizeof word);
-        twini_put(into, word);
-        at += 4;
-        into += 4;
-    } while (--words);
-}
 
 TWIN_NOT_INLINE static void twini_copy_point(twin_point *to, const twin_point *from) {
     *to = *from;

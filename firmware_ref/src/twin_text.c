@@ -56,6 +56,22 @@ const char *twin_text(twin_status status) {
         return "the store has no room for another point";
     case TWIN_ERROR_STORAGE:
         return "the store could not be read, erased or programmed";
+    case TWIN_ERROR_UNSIGNED:
+        return "the pack is not signed";
+    case TWIN_ERROR_SIGNATURE:
+        return "the signature is not of this pack, or of no known key";
+    case TWIN_ERROR_IDENTITY:
+        return "the pack does not say what it is";
+    case TWIN_ERROR_UNTESTED:
+        return "the pack has no self-test";
+    case TWIN_ERROR_SELF_TEST:
+        return "the pack does not answer as it must";
+    case TWIN_ERROR_SCHEMA:
+        return "the pack has other columns or targets than the one in use";
+    case TWIN_ERROR_COUNTER:
+        return "the pack is older than what is still accepted";
+    case TWIN_ERROR_TRIAL:
+        return "a pack is on trial, or none is";
     }
     return "unknown status";
 }

@@ -21,6 +21,7 @@ native = defined_in(HERE / "library.py")
 flash = defined_in(HERE / "flash.py")
 logs = defined_in(HERE / "logs.py")
 stores = defined_in(HERE / "stores.py")
+releases = defined_in(HERE / "releases.py")
 replays = defined_in(HERE / "replay.py")
 
 
@@ -59,12 +60,12 @@ def objects(native, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def library(native, flash, stores, objects, tmp_path_factory):
+def library(native, flash, stores, releases, objects, tmp_path_factory):
     """The runtime with the portable kernel, the memory of flash.c, and drive_watch.c."""
     path, options = tmp_path_factory.mktemp("library") / "libtwin.so", native.SHARED
     sources = [*objects(*options), *flash.SOURCES, HERE / "drive_watch.c"]
     native.compile_c(path, *options, "-shared", "-DTWIN_HOST=0", sources=sources)
-    return native.load(path, flash.SIGNATURES, stores.SIGNATURES)
+    return native.load(path, flash.SIGNATURES, stores.SIGNATURES, releases.SIGNATURES)
 
 
 @pytest.fixture(scope="session")

@@ -44,6 +44,7 @@ HOST_KERNELS = {
 MISTAKES = (
     *("alignment", "unsupported", "scratch", "query", "model", "early", "level"),
     *("target", "store", "other", "full", "storage"),
+    *("unsigned", "signature", "identity", "untested", "self_test", "schema", "counter", "trial"),
 )
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
 MORE = 1  # the one that is positive

@@ -102,6 +102,7 @@ def test_headers_define_nothing_without_a_prefix(native, tmp_path):
     calls = {"predict", "read", "begin", "predict_adapted", "watch_add_prediction"}
     calls |= {"watch_add_target", "watch_saw", "watch_told"}
     calls |= {"open", "open_begin", *(f"{call}_raw" for call in calls)}
+    calls |= {"self_test", "self_test_step", "check_begin", "check_step"}
     assert {name for name in names if name.islower()} == {f"twin_{call}" for call in calls}
 
 
@@ -202,7 +203,8 @@ def test_a_program_that_neither_learns_nor_watches_has_no_code_for_it(
     native.run("gcc", *options, main, *objects(*native.SHARED), "-o", tmp_path / "main")
     found = native.run("nm", tmp_path / "main")
     assert "twin_open" in found
-    assert re.findall("watch|store|learn|adapt|journal|point", found) == []
+    parts = "watch|store|learn|adapt|journal|point|slots|check_begin|self_test|identity|signature"
+    assert re.findall(parts, found) == []
 
 
 @pytest.mark.parametrize(
@@ -210,6 +212,7 @@ def test_a_program_that_neither_learns_nor_watches_has_no_code_for_it(
     [
         *(("store", f"TWIN_{one}") for one in ("STORE", "INTERVALS", "FLOAT")),
         ("journal", "TWIN_STORE"),
+        ("slots", "TWIN_STORE"),
         ("watch", "TWIN_INTERVALS"),
     ],
 )
@@ -240,9 +243,13 @@ def test_avr_has_a_store_where_it_is_wanted(native, tmp_path, chip, flash):
 
 # Most bytes of code on a Cortex-M0 and a Cortex-M4 with a float unit; the watch without floats.
 MOST = {"store": (2004, 1872), "journal": (1468, 1392), "watch": (1499, 1499)}
+MOST |= {"slots": (1184, 1168), "release": (788, 812)}
 SIZES = """
+#include "twin_slots.h"
 #include "twin_store.h"
 #include "twin_watch.h"
+typedef char slots_are_small[sizeof(twin_slots) <= 120 ? 1 : -1];
+typedef char check_is_small[sizeof(twin_check) <= 48 ? 1 : -1];
 typedef char store_is_small[sizeof(twin_store) <= 80 ? 1 : -1];
 typedef char point_is_small[sizeof(twin_point) <= 20 ? 1 : -1];
 typedef char storage_is_small[sizeof(twin_storage) <= 24 ? 1 : -1];
