@@ -7,7 +7,7 @@
 
 /* Copy words to the order of bytes that a record has, or back. Not memcpy, which would add 300
  * bytes if nothing else links it. */
-TWIN_NOT_INLINE static void twini_copy_words(void *to, const void *from, unsigned words) {
+static inline void twini_copy_words(void *to, const void *from, unsigned words) {
     const uint8_t *at = (const uint8_t *)from;
     uint8_t *into = (uint8_t *)to;
     do {

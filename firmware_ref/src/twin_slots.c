@@ -32,7 +32,7 @@ static unsigned twini_carry(void *context, uint32_t number, uint8_t *record) {
  */
 TWIN_NOT_INLINE static twin_status twini_settle(twin_slots *slots) {
     twin_journal *journal = &slots->journal;
-    unsigned tries = 2;
+    unsigned tries = 0;
     twini_carrier carrier;
     twin_status status;
     slots->settled = 0;
@@ -43,9 +43,10 @@ TWIN_NOT_INLINE static twin_status twini_settle(twin_slots *slots) {
             break;
         carrier.state = &slots->state;
         status = twin_journal_move(journal, twini_carry, &carrier, 0);
-    } while (!status && !journal->count && --tries); /* there was no record to carry it */
-    if (!tries)
-        status = TWIN_ERROR_STORAGE;
+        if (!status && !journal->count) /* there was no record to carry it */
+            status = tries ? TWIN_ERROR_STORAGE : TWIN_MORE;
+        tries++;
+    } while (status == TWIN_MORE);
     slots->settled = !status;
     return status;
 }
@@ -83,8 +84,11 @@ twin_status twin_slots_open(twin_slots *slots, const twin_storage *journal,
     slots->banks = banks;
     slots->unit = (uint8_t *)memory + slots->journal.slot;
     if (!status)
-        while ((status = twin_journal_next(&slots->journal, &number)) == TWIN_MORE)
-            twini_copy_words(state, slots->journal.record, STATE_WORDS);
+        status = twin_journal_next(&slots->journal, &number);
+    while (status == TWIN_MORE) {
+        twini_copy_words(state, slots->journal.record, STATE_WORDS);
+        status = twin_journal_next(&slots->journal, &number);
+    }
     if (status) {
         slots->journal.status = (int8_t)status; /* nobody knows what to change */
         return status;
@@ -145,14 +149,16 @@ TWIN_NOT_INLINE static twin_status twini_write_unit(twin_slots *slots, unsigned 
 twin_status twin_slots_write(twin_slots *slots, const void *bytes, uint32_t size) {
     const uint8_t *from = (const uint8_t *)bytes;
     twin_status status = TWIN_OK;
+    uint32_t i;
     if (slots->stage != WRITING)
         return TWIN_ERROR_EARLY;
     if (size > slots->banks->block_size - slots->written) {
         slots->stage = NO_UPDATE;
         return TWIN_ERROR_LENGTH;
     }
-    for (; size && !status; size--) {
-        slots->unit[slots->written++ & (slots->banks->program_size - 1u)] = *from++;
+    for (i = 0; i < size && !status; i++) {
+        slots->unit[slots->written & (slots->banks->program_size - 1u)] = from[i];
+        slots->written++;
         status = twini_write_unit(slots, 0);
     }
     return status;
@@ -173,7 +179,7 @@ twin_status twin_slots_try(twin_slots *slots, uint8_t starts) {
         return TWIN_ERROR_VALUE;
     if (!slots->state.trial) /* not if this is repeated */
         slots->state.trials++;
-    slots->state.trial = starts + 1u;
+    slots->state.trial = (uint32_t)starts + 1;
     status = twini_settle(slots);
     if (!status)
         slots->stage = NO_UPDATE;
