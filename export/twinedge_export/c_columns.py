@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar
 from twinedge.encoding.categories import Category
-from twinedge.encoding.encoder import Encoding
+from twinedge.encoding.encoder import Encoding, Kind
 from twinedge.pack.contents import Array
 from twinedge.wording import listed
 
@@ -85,7 +85,7 @@ class _Column(NamedTuple):
     """A column, the part of the features it becomes, and its names in C."""
 
     name: str
-    kind: Category | Calendar | None
+    kind: Kind
     part: slice
     member: str
     levels: list[str]

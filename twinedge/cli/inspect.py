@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.output import print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
-from twinedge.wording import listed, plural, shown
+from twinedge.wording import listed, plural, quoted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -196,10 +196,14 @@ def _print_columns(found: "Description") -> None:
 def _described(kind: "Kind") -> tuple[str, str, str]:
     """Return the number of features of a column, its levels or times, and its rare levels."""
     from twinedge.encoding.calendars import Calendar
+    from twinedge.encoding.derived import Derived
 
     if isinstance(kind, Calendar):
         ends = " to ".join(kind.format(one) for one in (kind.first, kind.last))
         return str(kind.width), f"a calendar, trained on {ends}", ""
+    if isinstance(kind, Derived):
+        window = f"derived from {plural(kind.window, 'sample')} of {quoted(kind.column)}"
+        return "1", window, ""
     if kind is None:
         return "1", "", ""
     return str(kind.width), listed(kind.levels), listed(kind.others)

@@ -32,6 +32,7 @@ from twinedge.data.table import (
     name_files,
 )
 from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame
 from twinedge.encoding.times import Notation, format_time
@@ -414,7 +415,7 @@ def _describe_kinds(prepared: Prepared) -> list[str]:
     encoding, remarks = prepared.encoding, []
     unknown = encoding.by_column(encoding.unknown(prepared.X)).sum(axis=0)
     for name, one, count in zip(encoding.names, encoding.kinds, unknown, strict=True):
-        if one is None:
+        if isinstance(one, Derived | None):
             continue
         if isinstance(one, Calendar):
             what = "hour, weekday and season of its times, in UTC"

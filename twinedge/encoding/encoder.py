@@ -1,7 +1,8 @@
 """From the cells of a table to the inputs of a network.
 
 A column of numbers is one input. A column of names is a category, with an input for each level, and
-a column of times a calendar, with sine and cosine of day, week and year.
+a column of times a calendar, with sine and cosine of day, week and year. Inputs that are derived
+from the last samples of a stream are columns of their own, behind those that were measured.
 
 The encoding travels with the model: in a run, in a pack, and in the files beside it.
 """
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from twinedge.encoding.calendars import Calendar, waves
 from twinedge.encoding.categories import Category
 from twinedge.encoding.cells import looks_missing, numbered
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.tables import (
     Column,
     all_numbers,
@@ -33,7 +35,7 @@ from twinedge.wording import closest, listed, plural, quoted
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
-Kind = Category | Calendar | None  # of a column; None for numbers
+Kind = Category | Calendar | Derived | None  # of a column; None for numbers as measured
 
 _MOST_SECONDS = 2.0**53  # since 1970; beyond, a double skips some
 
@@ -43,15 +45,18 @@ class Encoding:
 
     Parameters
     ----------
-    columns : sequence of (str, Category or Calendar or None)
-        Names of the columns in order, and what those are that do not hold numbers.
+    columns : sequence of (str, Category or Calendar or Derived or None)
+        Names of the columns in order, and what those are that are not numbers as measured. Derived
+        ones come last.
 
     Attributes
     ----------
     names : tuple of str
         Names of the columns.
-    kinds : tuple of (Category or Calendar or None)
-        What each column is, None for numbers.
+    kinds : tuple of (Category or Calendar or Derived or None)
+        What each column is, None for numbers as measured.
+    derived : tuple of Derived
+        Columns that are derived from samples.
     categories : tuple of (Category or None)
         Category of each column, None for others.
     parts : tuple of slice
@@ -59,7 +64,7 @@ class Encoding:
     inputs : tuple of str
         Names of the inputs: ``carat``, ``cut=Ideal``, ``when:day sin``, ...
     is_plain : bool
-        Whether every column holds numbers.
+        Whether every column holds numbers as measured.
     is_numbered : bool
         Whether the names are made up, for the columns of an array.
 
@@ -76,11 +81,14 @@ class Encoding:
         self.names = tuple(name for name, _ in columns)
         self.kinds = tuple(kind for _, kind in columns)
         self.categories = tuple(one if isinstance(one, Category) else None for one in self.kinds)
+        self.derived = tuple(one for one in self.kinds if isinstance(one, Derived))
         widths = [1 if one is None else one.width for one in self.kinds]
         ends = np.cumsum([0, *widths]).tolist()
         self.parts = tuple(map(slice, ends[:-1], ends[1:]))
         self.inputs = tuple(
-            name if one is None else f"{name}{':' if isinstance(one, Calendar) else '='}{label}"
+            name
+            if isinstance(one, Derived | None)
+            else f"{name}{':' if isinstance(one, Calendar) else '='}{label}"
             for name, one in columns
             for label in (("",) if one is None else one.labels)
         )
@@ -104,6 +112,7 @@ class Encoding:
         columns: Sequence[Column],
         rows: npt.NDArray[np.integer[Any]] | None = None,
         calendars: Mapping[str, Notation] | None = None,
+        derived: Mapping[str, Derived] | None = None,
     ) -> "Encoding":
         """Find out what columns are.
 
@@ -115,10 +124,14 @@ class Encoding:
             Training rows, which decide what levels there are; by default all.
         calendars : mapping of str to Notation, optional
             Columns of times, in seconds since 1970, and how they were written.
+        derived : mapping of str to Derived, optional
+            Columns that were derived from others.
         """
-        calendars = calendars or {}
+        calendars, derived = calendars or {}, derived or {}
 
         def kind(name: str, values: Floats, texts: tuple[str, ...] | None) -> Kind:
+            if name in derived:
+                return derived[name]
             values = values if rows is None else values[rows]
             if name in calendars:
                 return Calendar.learn(name, values, calendars[name])
@@ -144,14 +157,24 @@ class Encoding:
             if one is None
             else {"name": name, "calendar": one.described}
             if isinstance(one, Calendar)
+            else {"name": name, "derived": one.described}
+            if isinstance(one, Derived)
             else {"name": name, "levels": list(one.levels), "others": list(one.others)}
             for name, one in zip(self.names, self.kinds, strict=True)
         ]
 
     @property
+    def measured(self) -> "Encoding":
+        """The columns of a sample, without what is derived from them."""
+        if not self.derived:
+            return self
+        columns = zip(self.names, self.kinds, strict=True)
+        return Encoding([(name, one) for name, one in columns if not isinstance(one, Derived)])
+
+    @property
     def indicators(self) -> Flags:
         """Which inputs ``(f,)`` belong to categories and calendars: their size says enough."""
-        widths = [0 if one is None else one.width for one in self.kinds]
+        widths = [0 if isinstance(one, Derived | None) else one.width for one in self.kinds]
         return np.repeat([bool(width) for width in widths], [width or 1 for width in widths])
 
     def ranges(self, X: Floats) -> Floats:
@@ -173,7 +196,7 @@ class Encoding:
         found = np.empty((len(columns[0].values), len(self.inputs)))
         for part, kind, column in zip(self.parts, self.kinds, columns, strict=True):
             name, values, texts = column
-            if kind is None:
+            if isinstance(kind, Derived | None):
                 found[:, part.start] = values if texts is None else numbers_of(column)
                 continue
             if isinstance(kind, Calendar):
@@ -200,7 +223,7 @@ class Encoding:
         known = self._cells[column]
         if text not in known:
             kind = self.kinds[column]
-            assert kind is not None
+            assert not isinstance(kind, Derived | None)
             if looks_missing(text):
                 return [np.nan] * kind.width
             if isinstance(kind, Calendar):
@@ -248,7 +271,7 @@ class Encoding:
         return [
             Column(name, kind.read(column, name))
             if isinstance(kind, Calendar)
-            else column_of(column, name, named=kind is not None)
+            else column_of(column, name, named=not isinstance(kind, Derived | None))
             for column, name, kind in zip(cells, self.names, self.kinds, strict=True)
         ]
 
@@ -265,6 +288,11 @@ class Encoding:
         if self.is_numbered and len(absent) == len(self.names):
             self._check_width(len(labels))
             return False
+        if isinstance(self.kinds[self.names.index(absent[0])], Derived):
+            raise InputError(
+                f"the model needs {quoted(absent[0])}, which is derived from consecutive samples: "
+                "push them to a stream of the device, or predict a file"
+            )
         raise InputError(
             f"the table has no column {quoted(absent[0])}, which the model needs"
             f"{closest(absent[0], labels)}; its columns are {listed(labels)}"
@@ -300,7 +328,7 @@ class Encoding:
         for part, kind in zip(self.parts, self.kinds, strict=True):
             inputs = X[:, part].astype(np.float32)
             missing = [bool(np.isnan(row).any()) for row in inputs]
-            if kind is None:
+            if isinstance(kind, Derived | None):
                 cells = [str(one) for one in inputs[:, 0]]
             elif isinstance(kind, Calendar):
                 rows = zip(inputs, missing, strict=True)
@@ -339,7 +367,7 @@ class Encoding:
             present = X[~np.isnan(X[:, part.start]), part]
             if not len(present):
                 raise InputError(f"column {name!r} has no value in any training row")
-            if kind is None:
+            if isinstance(kind, Derived | None):
                 values[part] = _median(np.sort(present[:, 0]))
             elif isinstance(kind, Calendar):
                 values[part] = np.nan
@@ -353,6 +381,8 @@ def _kind_of(described: Any) -> Kind:
     """Read what ``Encoding.described`` wrote of a column; any error if it is damaged."""
     if "calendar" in described:
         return Calendar.of(described["calendar"])
+    if "derived" in described:
+        return Derived.of(described["derived"])
     if "levels" not in described:
         return None
     levels, others = (tuple(map(str, described[key])) for key in ("levels", "others"))

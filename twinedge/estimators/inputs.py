@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted, validate_data
 
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import frame_columns, is_frame
 from twinedge.errors import InputError
@@ -200,7 +201,7 @@ def check_precision(
     columns = [
         (f"column {quoted(name)}", X[:, part.start], False)
         for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True)
-        if kind is None
+        if isinstance(kind, Derived | None)
     ]
     named = [targets] if isinstance(targets, str) else targets
     check_measured(y, named)

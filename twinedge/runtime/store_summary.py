@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array, Pack
@@ -174,7 +175,10 @@ class StoreSummary:
         points = self.points
         texts = encoding.decode(points.X)
         cells = [
-            [None if one == "" else float(one) if kind is None else one for one in column]
+            [
+                None if one == "" else float(one) if isinstance(kind, Derived | None) else one
+                for one in column
+            ]
             for column, kind in zip(texts, encoding.kinds, strict=True)
         ]
         features = [dict(zip(encoding.names, row, strict=True)) for row in zip(*cells, strict=True)]
@@ -203,6 +207,12 @@ class StoreSummary:
 def _plain(value: Any) -> Any:
     """Make a value for JSON, with the digits that single precision has."""
     return float(str(value)) if isinstance(value, np.float32) else value.item()
+
+
+def _json_value(cell: str, *, number: bool) -> str | float | None:
+    if cell == "":
+        return None
+    return float(cell) if number else cell
 
 
 def read_store(path: Path, targets: int = 1) -> StoreSummary:

@@ -6,6 +6,7 @@ import numpy as np
 
 from twinedge import scoring
 from twinedge.encoding.calendars import CYCLES, Calendar, waves
+from twinedge.encoding.derived import Derived
 from twinedge.pack.contents import Array
 from twinedge.runtime.pack_device import PackDevice
 from twinedge_export.report.interactive import column_range, usual_query
@@ -74,7 +75,7 @@ def _curve(device: PackDevice, column: int, rows: Array) -> tuple[CurvePoint, ..
         monday = kind.middle - (kind.middle - start) % length
         hours = np.arange(0, length // 3600 + 1, _HOURS)
         values, cells = hours.astype(float).tolist(), waves(monday + 3600 * hours)
-    elif kind is None:
+    elif isinstance(kind, Derived | None):
         span = column_range(device, part.start, rows)
         along = np.linspace(span.least, span.most, _POINTS)
         values, cells = along.tolist(), along[:, None]

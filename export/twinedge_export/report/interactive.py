@@ -13,6 +13,7 @@ from twinedge.budget.model import KERNELS, MAX_KNOTS, TARGET_BINS, WEIGHTS
 from twinedge.defaults import MAP_EXTRA
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar, waves
 from twinedge.encoding.categories import Category
+from twinedge.encoding.derived import Derived
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.pack_device import PackDevice
@@ -45,7 +46,7 @@ def usual_query(device: PackDevice, rows: Array) -> Array:
     points = _typical_points(device.pack, rows)
     query = np.nanmedian(points, axis=0)
     for part, kind in zip(device.encoding.parts, device.encoding.kinds, strict=True):
-        if kind is None:
+        if isinstance(kind, Derived | None):
             query[part] = column_range(device, part.start, rows).usual
         elif isinstance(kind, Calendar):
             query[part] = waves([kind.middle])[0]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from twinedge import scoring
+from twinedge.encoding.derived import Derived
 from twinedge.pack import Pack, write_pack
 from twinedge.pack.contents import Array
 from twinedge.runtime.loading import load_pack_device
@@ -71,7 +72,7 @@ def measure_curves(device: PackDevice, points: tuple[Array, Array]) -> tuple[Lea
     columns = {
         part.start: name
         for name, part, kind in zip(encoding.names, encoding.parts, encoding.kinds, strict=True)
-        if kind is None
+        if isinstance(kind, Derived | None)
     }
     found = []
     for feature, place in pack.map.curves():

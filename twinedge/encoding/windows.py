@@ -1,0 +1,499 @@
+"""Computes derived inputs: of whole tables in numpy, and sample by sample, with the same bits.
+
+A sample is rounded to an integer of 23 bits, and everything up to the last step is exact arithmetic
+of integers: sums can be updated with each sample for ever, and are still those of the window.
+FORMAT.md, section 19, specifies it, and ``twin_window.c`` repeats it.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from math import isqrt, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from twinedge.encoding.derived import (
+    MOST_BITS,
+    UNITS,
+    Clock,
+    Derived,
+    Term,
+    check_samples,
+    format_terms,
+    parse_terms,
+)
+from twinedge.encoding.times import NUMBERS, Notation
+from twinedge.errors import InputError
+from twinedge.wording import quoted
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+LARGEST = 2**22 - 1  # of a quantised sample
+MISSING = -(2**31)
+_HALF_RANGE = 2.0**21  # of the values seen at first: others may reach twice as far
+_MEAN_BITS, _SLOPE_BITS, _ROOT_BITS = 10, 18, 10
+_DIGITS = 24  # of a float32
+_RATES = (1000.0, 1.0, 0.001)  # ticks of a second, from the finest
+_EVEN = 0.9  # share of steps that are the usual one, to within _OFF, in an even table
+_OFF = 0.1
+_EVEN_GAP, _GAP = 1.5, 10.0  # usual steps
+
+
+# -- What is known once ------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """Rows of a table as streams.
+
+    Parameters
+    ----------
+    order : array of int, shape (n,)
+        Rows in order: stream after stream, each by time.
+    begins : array of bool, shape (n,)
+        In that order, whether a row follows nothing: the first of its stream, or after a gap.
+    """
+
+    order: Integers
+    begins: npt.NDArray[np.bool_]
+
+
+def clock_of(
+    time: str, notation: Notation, group: str | None, times: Floats, groups: Any | None
+) -> Clock:
+    """Find out how often rows were sampled, and how long a step is a gap.
+
+    In an evenly sampled table, a gap is a step of more than one and a half periods; in others, of
+    more than ten times the usual step.
+    """
+    order = _order(times, groups)
+    steps = np.diff(times[order])
+    if groups is not None:
+        steps = steps[groups[order][1:] == groups[order][:-1]]
+    steps = steps[steps > 0]
+    if not len(steps):
+        raise InputError(
+            f"column {quoted(time)} has no two different times"
+            f"{'' if groups is None else ' in a group'}: there is no order to derive inputs from"
+        )
+    period = float(np.median(steps))
+    gap = period * (_EVEN_GAP if _is_even(steps, period) else _GAP)
+    for rate in _RATES:
+        ticks = int(np.floor(gap * rate + 0.5))
+        if ticks < 2**31:
+            break
+    if not 0 < ticks < 2**31:
+        raise InputError(f"column {quoted(time)}: a usual step of {period:g} is out of range")
+    return Clock(time, notation, group, rate, ticks, period)
+
+
+def _is_even(steps: Floats, period: float) -> bool:
+    return bool(np.mean(np.abs(steps - period) <= _OFF * period) >= _EVEN)
+
+
+def _order(times: Floats, groups: Any | None) -> Integers:
+    keys = (times,) if groups is None else (times, groups)
+    return np.lexsort(keys).astype(np.int64)
+
+
+def rows_of_streams(clock: Clock, times: Floats, groups: Any | None) -> Rows:
+    """Sort rows into streams, and find the gaps in them."""
+    order = _order(times, groups)
+    begins = np.zeros(len(order), bool)
+    begins[:1] = True
+    ticks = ticks_of(times[order], clock)
+    begins[1:] = np.diff(ticks) % 2**32 > clock.gap
+    if groups is not None:
+        begins[1:] |= groups[order][1:] != groups[order][:-1]
+    return Rows(order, begins)
+
+
+def ticks_of(times: Floats, clock: Clock) -> Integers:
+    """Round times in seconds to ticks."""
+    return np.floor(times * clock.ticks + 0.5).astype(np.int64)
+
+
+def resolve(terms: Sequence[Term], clock: Clock, times: Floats, groups: Any | None) -> list[int]:
+    """Turn spans of time into numbers of samples."""
+    text, found = format_terms(terms), []
+    for one in parse_terms(text):
+        samples = int(one.length)
+        if one.unit:
+            _check_even(one, clock, times, groups)
+            samples = int(np.floor(one.length * UNITS[one.unit] / clock.period + 0.5))
+            check_samples(text, one, samples)
+        found.append(samples)
+    return found
+
+
+def _check_even(term: Term, clock: Clock, times: Floats, groups: Any | None) -> None:
+    right = "give a number of samples instead"
+    if clock.notation.unit == NUMBERS:
+        raise InputError(f"derive {term}: column {quoted(clock.time)} has no unit of time; {right}")
+    rows = rows_of_streams(clock, times, groups)
+    steps = np.diff(times[rows.order])[~rows.begins[1:]]
+    if not _is_even(steps, clock.period):
+        raise InputError(
+            f"derive {term}: rows are not evenly sampled: their steps are {steps.min():g} to "
+            f"{steps.max():g} seconds, often other than {clock.period:g}; {right}"
+        )
+
+
+def quantisation(name: str, values: Floats) -> tuple[float, int]:
+    """Choose centre and binary places of a column from its values ``(n,)``."""
+    present = values[np.isfinite(values)].astype(np.float32).astype(np.float64)
+    if not len(present):
+        raise InputError(f"column {quoted(name)} has no value to derive an input from")
+    low, high = float(present.min()), float(present.max())
+    centre = float(np.float32(low / 2 + high / 2))
+    reach = max(high - centre, centre - low)
+    if reach == 0:
+        return centre, 0
+    bits = int(np.floor(np.log2(_HALF_RANGE / reach)))
+    if abs(bits) > MOST_BITS:
+        size = "little" if bits > 0 else "much"
+        raise InputError(
+            f"column {quoted(name)} varies too {size} to derive an input from, by {reach:g}; "
+            "change its unit"
+        )
+    return centre, bits
+
+
+# -- A table -----------------------------------------------------------------------------------
+
+
+def derive(
+    derived: Sequence[Derived], columns: Mapping[str, Floats], rows: Rows
+) -> tuple[list[Floats], Integers]:
+    """Derive inputs from whole columns.
+
+    Parameters
+    ----------
+    derived : sequence of Derived
+        What to derive.
+    columns : mapping of str to array of shape (n,)
+        Samples; NaN is a missing one.
+    rows : Rows
+        How they follow each other.
+
+    Returns
+    -------
+    values : list of array of shape (n,)
+        For each row of the columns, float32 numbers; NaN where a sample of the window is missing,
+        or there are too few.
+    start : array of int, shape (n,)
+        First row of the longest window that ends at each row; -1 where there is none.
+    """
+    n = len(rows.order)
+    at = np.arange(n)
+    first = np.maximum.accumulate(np.where(rows.begins, at, 0)) if n else at
+    found = []
+    for one in derived:
+        q = quantise(columns[one.column][rows.order], one.centre, one.bits)
+        known = at - np.maximum.accumulate(np.where(q == MISSING, at, first - 1))
+        values = np.full(n, np.nan)
+        values[rows.order] = _over_table(one, q, known, at - first + 1)
+        found.append(values)
+    longest = max((one.window for one in derived), default=1)
+    start = np.full(n, -1)
+    full = at - first + 1 >= longest
+    start[rows.order[full]] = rows.order[at[full] - longest + 1]
+    return found, start
+
+
+def quantise(values: npt.ArrayLike, centre: float, bits: int) -> Integers:
+    """Round samples to integers."""
+    x = np.asarray(values, np.float64)
+    with np.errstate(over="ignore"):
+        t = (x.astype(np.float32) - np.float32(centre)).astype(np.float64) * 2.0**bits
+    gone = np.isnan(t)
+    twice: Integers = np.trunc(2 * np.clip(np.where(gone, 0, t), -LARGEST, LARGEST)).astype(
+        np.int64
+    )
+    return np.asarray(np.where(gone, MISSING, (twice + 1 - (twice < 0)) >> 1), np.int64)
+
+
+def _over_table(one: Derived, q: Integers, known: Integers, count: Integers) -> Floats:
+    """Values of one input, in the order of the streams; ``known`` in a row, of ``count``."""
+    n = one.samples
+    if one.statistic == "lag":
+        before = _earlier(q, n)
+        return _placed(one, before, 0, (count > n) & (before != MISSING))
+    full = known >= one.window
+    q = np.where(q == MISSING, 0, q)
+    if one.statistic == "delta":
+        return _placed(one, q - _earlier(q, n), 0, full)
+    if one.statistic in ("min", "max"):
+        return _placed(one, _extreme(q, n, one.statistic == "min"), 0, full)
+    total = _window_sum(q, n)
+    if one.statistic == "mean":
+        return _placed(one, _ratio(total << _MEAN_BITS, n), _MEAN_BITS, full)
+    if one.statistic == "slope":
+        at = np.arange(len(q))
+        # Sums wrap around, but those of one window fit.
+        weighted = _window_sum(at * q, n) - (at - n + 1) * total
+        slope = 6 * (2 * weighted - (n - 1) * total)
+        slope = np.where(full, slope, 0)
+        return _placed(one, _ratio(slope << _SLOPE_BITS, n * (n * n - 1)), _SLOPE_BITS, full)
+    squares = _window_sum(q * q, n)
+    values = np.full(len(q), np.nan)
+    unit = 2.0 ** -(one.bits + _ROOT_BITS)
+    for row in np.flatnonzero(full).tolist():
+        root, halvings = _root(n * int(squares[row]) - int(total[row]) ** 2)
+        values[row] = _shortened((root << _ROOT_BITS) // n) * unit * 2.0**-halvings
+    return values
+
+
+def _earlier(q: Integers, n: int) -> Integers:
+    """Values of ``n`` samples ago; missing at the beginning."""
+    return np.concatenate([np.full(n, MISSING), q])[: len(q)]
+
+
+def _window_sum(values: Integers, n: int) -> Integers:
+    """Sum over the last ``n`` values, modulo 2^64; over fewer at the beginning."""
+    sums = np.cumsum(values, dtype=np.int64)
+    sums[n:] -= sums[:-n].copy() if len(sums) > n else sums[:0]
+    return sums
+
+
+def _extreme(q: Integers, n: int, least: bool) -> Integers:
+    """Least or largest of the last ``n``, by blocks: the end of one and the start of the next."""
+    of = np.minimum if least else np.maximum
+    blocks = np.concatenate([q, np.zeros(-len(q) % n, np.int64)]).reshape(-1, n)
+    ahead = of.accumulate(blocks, axis=1).ravel()
+    behind = of.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
+    found = ahead[: len(q)].copy()
+    found[n - 1 :] = of(ahead[n - 1 : len(q)], behind[: max(len(q) - n + 1, 0)])
+    return found
+
+
+def _ratio(values: Integers, divisor: int) -> Integers:
+    """Divide, to the nearest integer, halves away from zero."""
+    return np.asarray(np.sign(values) * ((np.abs(values) + divisor // 2) // divisor), np.int64)
+
+
+def _root(square: int) -> tuple[int, int]:
+    """Root of a number below 2^64 with 32 digits, and how often it is to be halved."""
+    halvings = (64 - square.bit_length()) // 2 if square else 0
+    return isqrt(square << (2 * halvings)), halvings
+
+
+def _shortened(value: int) -> int:
+    """Keep the 24 most significant binary digits."""
+    surplus = max(abs(value).bit_length() - _DIGITS, 0)
+    return (abs(value) >> surplus << surplus) * (1 if value >= 0 else -1)
+
+
+def _placed(one: Derived, values: Integers, more: int, valid: npt.NDArray[np.bool_]) -> Floats:
+    """Turn integers of ``2**-(bits + more)`` into float32 numbers."""
+    size = np.abs(values)
+    surplus = np.maximum(np.frexp(size.astype(np.float64))[1] - _DIGITS, 0)
+    # A float64 may have rounded up to the next power of two.
+    surplus = np.where((size >> surplus) >> (_DIGITS - 1) == 0, np.maximum(surplus - 1, 0), surplus)
+    short = np.sign(values) * (size >> surplus << surplus)
+    found = (short * 2.0 ** -(one.bits + more)).astype(np.float32)
+    if one.statistic in _PLACES:
+        with np.errstate(over="ignore"):
+            found = found + np.float32(one.centre)
+    return np.where(valid, found.astype(np.float64), np.nan)
+
+
+_PLACES = ("lag", "min", "max", "mean")  # the others are differences: the centre cancels
+
+
+# -- A stream ----------------------------------------------------------------------------------
+
+
+class Window:
+    """The last samples of one stream, and what is derived from them.
+
+    Parameters
+    ----------
+    derived : sequence of Derived
+        What to derive.
+
+    Examples
+    --------
+    >>> clock = Clock("t", Notation(), None, 1.0, 90, 60.0)
+    >>> window = Window([Derived("mean", "temp", 3, 20.0, 16, clock)])
+    >>> [window.push({"temp": temp}, when) for temp, when in [(20, 0), (21, 60), (25, 120)]]
+    [[nan], [nan], [22.0]]
+    >>> window.push({"temp": 20}, 900), window.lacks  # after a gap
+    ([nan], 2)
+    """
+
+    def __init__(self, derived: Sequence[Derived]) -> None:
+        self._derived = tuple(derived)
+        self.longest = max((one.window for one in derived), default=1)
+        self._gap = derived[0].clock.gap if derived else 2**32
+        self._columns: dict[str, Derived] = {}
+        self._lengths: dict[str, int] = {}
+        for one in derived:
+            self._columns.setdefault(one.column, one)
+            self._lengths[one.column] = max(self._lengths.get(one.column, 0), one.window)
+        self._when: int | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all samples."""
+        self._count = 0
+        self._rings = {name: deque[int]() for name in self._columns}
+        self._known = dict.fromkeys(self._columns, 0)
+        self._inputs = [_Input(one) for one in self._derived]
+
+    @property
+    def lacks(self) -> int:
+        """How many more samples it needs before its inputs are known."""
+        return self.longest - self._count
+
+    def push(self, sample: Mapping[str, float], when: int | None = None) -> list[float]:
+        """Add a sample.
+
+        Parameters
+        ----------
+        sample : mapping of str to float
+            Value of each column that something is derived from; NaN if it is missing.
+        when : int, optional
+            Time in ticks. After a step that is longer than the gap, or back in time, the window
+            begins anew. Without a time, the sample follows the one before.
+
+        Returns
+        -------
+        list of float
+            The derived inputs; NaN for those that are not known.
+        """
+        if when is not None:
+            if self._when is not None and (when - self._when) % 2**32 > self._gap:
+                self.reset()
+            self._when = when
+        rounded = {name: _rounded(sample[name], one) for name, one in self._columns.items()}
+        self._add(rounded)
+        return [
+            one.value(self._rings[one.of.column], self._known[one.of.column])
+            for one in self._inputs
+        ]
+
+    def _add(self, rounded: Mapping[str, int]) -> None:
+        for name, q in rounded.items():
+            self._known[name] = 0 if q == MISSING else min(self._known[name] + 1, self.longest)
+        for one in self._inputs:
+            one.add(rounded[one.of.column], self._rings[one.of.column])
+        for name, q in rounded.items():
+            ring = self._rings[name]
+            ring.append(q)
+            if len(ring) > self._lengths[name]:
+                ring.popleft()
+        self._count = min(self._count + 1, self.longest)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The last samples, in a form that JSON can hold: all that there is to remember."""
+        return {
+            "when": self._when,
+            "count": self._count,
+            "samples": {name: list(ring) for name, ring in self._rings.items()},
+        }
+
+    def restore(self, state: Any) -> None:
+        """Continue from what ``state`` was; a KeyError or TypeError if it is of other windows."""
+        count, when = state["count"], state["when"]
+        samples = {name: state["samples"][name] for name in self._columns}
+        if type(count) is not int or not (when is None or type(when) is int):
+            raise TypeError
+        lengths = {name: min(count, self._lengths[name]) for name in self._columns}
+        if not 0 <= count <= self.longest or any(
+            len(one) != lengths[name] for name, one in samples.items()
+        ):
+            raise KeyError
+        if not all(
+            type(q) is int and (abs(q) <= LARGEST or q == MISSING)
+            for one in samples.values()
+            for q in one
+        ):
+            raise TypeError
+        self.reset()
+        for back in range(min(count, max(self._lengths.values(), default=0)), 0, -1):
+            # A column that needs fewer samples has none so long ago: what it had does not matter.
+            self._add(
+                {name: one[-back] if back <= len(one) else MISSING for name, one in samples.items()}
+            )
+        self._count, self._when = count, when
+
+
+def _rounded(value: float, one: Derived) -> int:
+    """Round one sample, as ``quantise`` does."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = float(np.float32(value) - np.float32(one.centre)) * 2.0**one.bits
+    if t != t:
+        return MISSING
+    twice = int(2 * max(-LARGEST, min(t, LARGEST)))
+    return (twice + 1 - (twice < 0)) >> 1
+
+
+class _Input:
+    """Running sums or candidates of one derived input."""
+
+    def __init__(self, of: Derived) -> None:
+        self.of = of
+        self._total = self._second = 0
+        self._best: deque[tuple[int, int]] = deque()  # candidates, and when each was added
+        self._now = 0
+
+    def add(self, q: int, ring: "deque[int]") -> None:
+        """Add a sample, before it is in the ring of those before it."""
+        n, statistic = self.of.samples, self.of.statistic
+        if statistic in ("lag", "delta"):
+            return
+        if statistic in ("min", "max"):
+            self._now += 1
+            if q == MISSING:
+                self._best.clear()
+                return
+            worse = q.__le__ if statistic == "min" else q.__ge__
+            while self._best and worse(self._best[-1][0]):
+                self._best.pop()
+            self._best.append((q, self._now))
+            if self._best[0][1] <= self._now - n:
+                self._best.popleft()
+            return
+        new = 0 if q == MISSING else q
+        old = ring[-n] if len(ring) >= n else 0
+        old = 0 if old == MISSING else old
+        if statistic == "slope":  # all before move one place back, where the oldest is at 0
+            self._second += (n - 1) * new - (self._total - old)
+        elif statistic == "std":
+            self._second += new * new - old * old
+        self._total += new - old
+
+    def value(self, ring: "deque[int]", known: int) -> float:
+        """Compute the input, after its sample was added; NaN if it is not known."""
+        one, n = self.of, self.of.samples
+        if one.statistic == "lag":
+            if len(ring) <= n or ring[-1 - n] == MISSING:
+                return nan
+            return self._placed(ring[-1 - n], 0)
+        if known < one.window:
+            return nan
+        if one.statistic == "delta":
+            return self._placed(ring[-1] - ring[-1 - n], 0)
+        if one.statistic in ("min", "max"):
+            return self._placed(self._best[0][0], 0)
+        if one.statistic == "mean":
+            return self._placed(_whole_ratio(self._total << _MEAN_BITS, n), _MEAN_BITS)
+        if one.statistic == "slope":
+            slope = 6 * (2 * self._second - (n - 1) * self._total) << _SLOPE_BITS
+            return self._placed(_whole_ratio(slope, n * (n * n - 1)), _SLOPE_BITS)
+        root, halvings = _root(n * self._second - self._total**2)
+        return self._placed((root << _ROOT_BITS) // n, _ROOT_BITS + halvings)
+
+    def _placed(self, value: int, more: int) -> float:
+        found = np.float32(_shortened(value) * 2.0 ** -(self.of.bits + more))
+        if self.of.statistic in _PLACES:
+            with np.errstate(over="ignore"):
+                found = found + np.float32(self.of.centre)
+        return float(found)
+
+
+def _whole_ratio(value: int, divisor: int) -> int:
+    return (abs(value) + divisor // 2) // divisor * (1 if value >= 0 else -1)
