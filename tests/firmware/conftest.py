@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from twinedge.pack import PackError, read_pack
+
 HERE = Path(__file__).parent
 
 
@@ -16,6 +18,7 @@ def defined_in(path):
 
 
 packs = defined_in(HERE.parent / "pack" / "random_packs.py")
+faults = defined_in(HERE.parent / "pack" / "faults.py")
 cases = defined_in(HERE / "cases.py")
 native = defined_in(HERE / "library.py")
 flash = defined_in(HERE / "flash.py")
@@ -72,6 +75,33 @@ def library(native, flash, stores, releases, objects, tmp_path_factory):
 def open_pack(native, library):
     """Open bytes with the C runtime: ``open_pack(data)``."""
     return lambda data, **options: native.Native(library, data, **options)
+
+
+@pytest.fixture(scope="session")
+def expected():
+    """Return the code of the Python reader; the C runtime does not look at metadata."""
+
+    def read(data):
+        try:
+            read_pack(bytes(data))
+        except PackError as error:
+            return "ok" if "metadata" in str(error) else error.reason.value
+        return "ok"
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def same(open_pack, expected):
+    """Assert that C refuses what Python refuses, in one go and in steps; return the code."""
+
+    def compare(data):
+        code = open_pack(data).status
+        assert code == expected(data)
+        assert open_pack(data, step=32).status == code
+        return code
+
+    return compare
 
 
 @pytest.fixture(scope="session")

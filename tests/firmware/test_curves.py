@@ -1,9 +1,7 @@
 """Input maps and target curves in C: refused as in Python, and the same bits in every corner."""
 
-import runpy
 import struct
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,22 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinedge.pack import InputMap, PackError, TargetCurve, read_pack, write_pack
-from twinedge.pack.layout import NO_FILL
+from twinedge.pack.layout import NO_FILL, Kind
 from twinedge.runtime import reference
 
-PACK_TESTS = Path(__file__).parents[1] / "pack"
-wrong = runpy.run_path(str(PACK_TESTS / "test_curves.py"))
-mutate = runpy.run_path(str(PACK_TESTS / "test_damage.py"))["mutate"]
-put, inside, entry_of = (wrong[one] for one in ("put", "inside", "entry_of"))
-MAP, CURVE = wrong["MAP"], wrong["CURVE"]
-
+MAP, CURVE = Kind.MAP, Kind.TARGET_CURVE
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
 @pytest.fixture(scope="module")
-def curved(packs):
-    """The pack that the faults of tests/pack are made for."""
-    return wrong["curved"].__wrapped__(packs)
+def curved(packs, faults):
+    return faults.curved(packs)
 
 
 @pytest.fixture(scope="module")
@@ -34,46 +26,26 @@ def data(curved):
     return write_pack(curved)
 
 
-def expected(data):
-    try:
-        read_pack(bytes(data))
-    except PackError as error:
-        return "ok" if "metadata" in str(error) else error.reason.value
-    return "ok"
-
-
-@pytest.fixture(scope="module")
-def same(open_pack):
-    """Assert that C refuses what Python refuses, in one go and in steps; return the code."""
-
-    def compare(data):
-        code = open_pack(data).status
-        assert code == expected(data)
-        assert open_pack(data, step=32).status == code
-        return code
-
-    return compare
-
-
 # ---- refusing
 
 
-def test_contents(packs, data, same):
-    for name, (reason, kind, code, more, value) in wrong["FAULTS"].items():
-        assert same(packs.repair(inside(data, kind, code, more, value))) == reason.value, name
+def test_contents(packs, data, same, faults):
+    for name, (reason, *fault) in faults.CURVE_FAULTS.items():
+        assert same(packs.repair(faults.inside(data, *fault))) == reason.value, name
 
 
-def test_every_byte_of_both_sections(packs, data, same):
+def test_every_byte_of_both_sections(packs, data, same, faults):
     seen = set()
     for kind in (MAP, CURVE):
-        offset, length = struct.unpack_from("<II", data, entry_of(data, kind) + 4)
+        offset, length = struct.unpack_from("<II", data, faults.entry_of(data, kind) + 4)
         for at in range(offset, offset + length):
             for value in {0, 1, 127, 128, 255, data[at] ^ 1}:
-                seen.add(same(packs.repair(put(data, "B", at, value))))
+                seen.add(same(packs.repair(faults.put(data, "B", at, value))))
     assert seen == {"ok", "section", "padding", "value"}
 
 
-def test_entries_of_the_table(packs, data, same):
+def test_entries_of_the_table(packs, data, same, faults):
+    put, entry_of = faults.put, faults.entry_of
     for kind in (MAP, CURVE):
         for length in (0, 1, 3, 4, 7, 8, 12, 20, 23, 25, 48, 50, 2**31, 2**32 - 1):
             assert same(packs.repair(put(data, "I", entry_of(data, kind) + 8, length))) == "section"
@@ -114,7 +86,8 @@ def test_sections_in_any_order(packs, data, same):
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
-def test_versions(packs, small, data, same, version):
+def test_versions(packs, small, data, same, version, faults):
+    put, entry_of = faults.put, faults.entry_of
     plain = write_pack(small)
     assert same(packs.repair(put(plain, "H", 4, version))) == ("version" if version > 3 else "ok")
     for flags in range(8):
@@ -128,14 +101,14 @@ def test_versions(packs, small, data, same, version):
     same(packs.repair(put(data, "H", 4, version)))
 
 
-def test_mutations_with_good_checksums(packs, open_pack):
+def test_mutations_with_good_checksums(packs, open_pack, faults, expected):
     rng, seen = np.random.default_rng(5), set()
     for number in range(1500):
         if number % 50 == 0:
             shape = {"features": int(rng.integers(1, 4)), "hidden": (3, 2), "counts": [2, 1]}
             kinds = {"scaled": number // 50 % 2, "mapped": number // 100 % 2 == 0, "curved": True}
             data = write_pack(packs.random_pack(rng, **shape, **kinds))
-        damaged = packs.repair(mutate(rng, data))
+        damaged = packs.repair(faults.mutate(rng, data))
         opened = open_pack(damaged)
         assert opened.status == expected(damaged)
         seen.add(opened.status)

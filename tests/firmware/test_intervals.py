@@ -1,18 +1,14 @@
 """Intervals in C: levels that the caller chooses, unusual queries, and packs that are refused."""
 
 import dataclasses
-import runpy
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from twinedge.pack import Domain, PackError, read_header, read_pack, write_pack
+from twinedge.pack import Domain, read_header, read_pack, write_pack
 from twinedge.pack.layout import NO_FILL, Kind
 from twinedge.runtime import reference
-
-put = runpy.run_path(str(Path(__file__).parents[1] / "pack" / "test_reasons.py"))["put"]
 
 
 @pytest.fixture(scope="module")
@@ -39,22 +35,6 @@ def pack(packs):
 @pytest.fixture(scope="module")
 def data(pack):
     return write_pack(pack)
-
-
-@pytest.fixture(scope="module")
-def same(open_pack):
-    """Assert that C and Python refuse the same; return the code."""
-
-    def compare(data):
-        try:
-            read_pack(bytes(data))
-            code = "ok"
-        except PackError as error:
-            code = error.reason.value
-        assert open_pack(data).status == open_pack(data, step=32).status == code
-        return code
-
-    return compare
 
 
 def place(data, kind):
@@ -142,29 +122,29 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_refused_alike(packs, data, same, fault):
+def test_faults_are_refused_alike(packs, data, same, fault, faults):
     reason, code, at, value = FAULTS[fault]
     if not isinstance(at, int):
         where, kind, more = at
         at = place(data, kind)[where == "content"] + more
-    assert same(packs.repair(put(data, code, at, value))) == reason
+    assert same(packs.repair(faults.put(data, code, at, value))) == reason
 
 
-def test_the_second_output_is_proved_not_to_overflow(packs, pack, data, same):
+def test_the_second_output_is_proved_not_to_overflow(packs, pack, data, same, faults):
     record = read_header(data).shape.twin_size
     behind = place(data, Kind.TWINS)[1] + record
     end = behind - record + 16 + 3 * 4 * 2 + 3 * 4 + 8 + 5 * 4 + 5 * 4 + 12
     twin = pack.twins[0]
     assert struct.unpack_from("<i", data, end)[0] == twin.difficulty.bias
     room = 2**31 - 1 - 32767 * int(np.abs(twin.difficulty.output.astype(int)).sum())
-    assert same(packs.repair(put(data, "i", end, room))) == "ok"
-    assert same(packs.repair(put(data, "i", end, room + 1))) == "overflow"
-    assert same(packs.repair(put(data, "i", end, -room - 1))) == "overflow"
-    assert same(packs.repair(put(data, "h", end + 4 + 4 * 5, 1))) == "padding"
+    assert same(packs.repair(faults.put(data, "i", end, room))) == "ok"
+    assert same(packs.repair(faults.put(data, "i", end, room + 1))) == "overflow"
+    assert same(packs.repair(faults.put(data, "i", end, -room - 1))) == "overflow"
+    assert same(packs.repair(faults.put(data, "h", end + 4 + 4 * 5, 1))) == "padding"
     room = 2**31 - 1 - 65534 * int(np.abs(twin.output.astype(int)).sum())
     at = place(data, Kind.TWINS)[1] + 12
-    assert same(packs.repair(put(data, "i", at, room))) == "ok"
-    assert same(packs.repair(put(data, "i", at, room + 1))) == "overflow"
+    assert same(packs.repair(faults.put(data, "i", at, room))) == "ok"
+    assert same(packs.repair(faults.put(data, "i", at, room + 1))) == "overflow"
 
 
 def test_any_numbers_of_intervals_and_ranges_are_harmless(packs, open_pack, data):

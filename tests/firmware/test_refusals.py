@@ -1,49 +1,19 @@
 """The C runtime refuses what the Python reader refuses, with the same code, and nothing else."""
 
 import os
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from twinedge.pack import PackError, read_pack, write_pack
+from twinedge.pack import read_pack, write_pack
 from twinedge.runtime import reference
 
-PACK_TESTS = Path(__file__).parents[1] / "pack"
-reasons = runpy.run_path(str(PACK_TESTS / "test_reasons.py"))
-mutate = runpy.run_path(str(PACK_TESTS / "test_damage.py"))["mutate"]
 MUTATIONS = 4 * int(os.environ.get("TWIN_TEST_QUERIES", "400"))
-HEADER_FAULTS = reasons["test_header_fields"].pytestmark[0].args[1]
-
-
-def expected(data):
-    """Return the code of the Python reader; the C runtime does not look at metadata."""
-    try:
-        read_pack(bytes(data))
-    except PackError as error:
-        return "ok" if "metadata" in str(error) else error.reason.value
-    return "ok"
 
 
 @pytest.fixture(scope="module")
-def data(packs):
-    """The pack that the faults of tests/pack are made for."""
-    conftest = runpy.run_path(str(PACK_TESTS / "conftest.py"))
-    return write_pack(conftest["small"].__wrapped__(packs))
-
-
-@pytest.fixture(scope="module")
-def same(open_pack):
-    """Assert that both refuse the same; return the code."""
-
-    def compare(data):
-        code = open_pack(data).status
-        assert code == expected(data)
-        assert open_pack(data, step=32).status == code
-        return code
-
-    return compare
+def data(packs, faults):
+    return write_pack(faults.small(packs))
 
 
 def test_every_flipped_bit_is_refused_alike(data, same):
@@ -60,8 +30,8 @@ def test_every_truncation_is_refused_alike(data, same):
         assert same(data[:length]) == "truncated"
 
 
-def test_lengths_and_numbers_of_sections_that_cannot_be(packs, data, same):
-    put = reasons["put"]
+def test_lengths_and_numbers_of_sections_that_cannot_be(packs, data, same, faults):
+    put = faults.put
     for more in (b"\0", bytes(16), b"TWIN" * 100):
         assert same(data + more) == "length"
     for size in (40, 8):
@@ -74,13 +44,13 @@ def test_lengths_and_numbers_of_sections_that_cannot_be(packs, data, same):
     assert same(packs.repair(put(put(data[:64], "I", 8, 64), "H", 6, 2))) == "header"
 
 
-def test_header_fields_and_section_entries(packs, data, same):
-    for code, at, values in HEADER_FAULTS:
-        assert same(packs.repair(reasons["put"](data, code, at, *values))) == "header"
-    for fault in reasons["ENTRY_FAULTS"].values():
+def test_header_fields_and_section_entries(packs, data, same, faults):
+    for code, at, values in faults.HEADER_FAULTS:
+        assert same(packs.repair(faults.put(data, code, at, *values))) == "header"
+    for fault in faults.ENTRY_FAULTS.values():
         assert same(packs.repair(fault(data))) == "section"
     for kind in (0, 10, 31, 32, 32767, 32768, 65535):  # one that is unknown and optional is skipped
-        assert same(packs.repair(reasons["put"](data, "HH", reasons["METADATA"], kind, 0))) == "ok"
+        assert same(packs.repair(faults.put(data, "HH", faults.METADATA, kind, 0))) == "ok"
 
 
 # Settings under which the pack of these faults is supported; the last are those of an Uno.
@@ -95,13 +65,15 @@ CONFIGURATIONS = {
 
 
 @pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
-def test_all_configurations_refuse_the_same(packs, data, native, tmp_path, settings):
+def test_all_configurations_refuse_the_same(
+    packs, data, native, tmp_path, settings, faults, expected
+):
     options = ("-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1", *settings)
     path = native.compile_c(tmp_path / "libtwin.so", *options, sources=native.PORTABLE)
-    library, put = native.load(path), reasons["put"]
-    wrong = [fault(data) for fault in reasons["ENTRY_FAULTS"].values()]
-    wrong += [put(data, code, at, *values) for code, at, values in HEADER_FAULTS]
-    for _, code, place, values in reasons["CONTENT_FAULTS"].values():
+    library, put = native.load(path), faults.put
+    wrong = [fault(data) for fault in faults.ENTRY_FAULTS.values()]
+    wrong += [put(data, code, at, *values) for code, at, values in faults.HEADER_FAULTS]
+    for _, code, place, values in faults.CONTENT_FAULTS.values():
         wrong.append(
             put(data, code, place(data), *(values if isinstance(values, tuple) else (values,)))
         )
@@ -109,18 +81,18 @@ def test_all_configurations_refuse_the_same(packs, data, native, tmp_path, setti
         assert native.Native(library, content).status == expected(content), number
 
 
-def test_contents(packs, data, same):
-    for name, (_, code, place, values) in reasons["CONTENT_FAULTS"].items():
+def test_contents(packs, data, same, faults):
+    for name, (_, code, place, values) in faults.CONTENT_FAULTS.items():
         values = values if isinstance(values, tuple) else (values,)
-        found = same(packs.repair(reasons["put"](data, code, place(data), *values)))
+        found = same(packs.repair(faults.put(data, code, place(data), *values)))
         assert (found == "ok") == ("metadata" in name), name  # which C does not read
 
 
-def test_the_last_sum_that_fits_passes(packs, data, same):
-    put, offset_of = reasons["put"], reasons["offset_of"]
+def test_the_last_sum_that_fits_passes(packs, data, same, faults):
+    put, offset_of = faults.put, faults.offset_of
     kernel = read_pack(data).twins[0].layers[0].kernel[0].astype(int)
     most = 2**31 - 1 - 32767 * int(np.abs(kernel).sum())
-    at = offset_of(data, 2) + reasons["BIAS"]
+    at = offset_of(data, 2) + faults.BIAS
     for bias, code in (
         (most, "ok"),
         (-most, "ok"),
@@ -128,26 +100,28 @@ def test_the_last_sum_that_fits_passes(packs, data, same):
         (-most - 1, "overflow"),
     ):
         assert same(packs.repair(put(data, "i", at, bias))) == code
-    at = offset_of(data, 2) + reasons["OUTPUT"]
+    at = offset_of(data, 2) + faults.OUTPUT
     assert same(packs.repair(put(data, "5h", at, -32768, 1, 0, 0, 0))) == "ok"
     assert same(packs.repair(put(data, "5h", at, -32768, 1, 1, 0, 0))) == "overflow"
 
 
 @pytest.mark.parametrize(("total", "code"), [(65538, "ok"), (65539, "overflow")])
-def test_the_last_weights_that_fit_pass(packs, same, total, code):
+def test_the_last_weights_that_fit_pass(packs, same, total, code, faults):
     pack = packs.random_pack(
         np.random.default_rng(1), features=2, hidden=(1,), dtype=np.int16, counts=[1], neighbors=0
     )
     layer = pack.twins[0].layers[0]
     layer.kernel[:], layer.bias[:] = [[32767, -32768, 1, 2]], 0  # 65538, so a bias of 1 passes
     data = bytearray(write_pack(pack))
-    at = reasons["offset_of"](bytes(data), 2) + 16 + 8 + 2
+    at = faults.offset_of(bytes(data), 2) + 16 + 8 + 2
     assert data[at : at + 2] == b"\2\0"
     data[at] += total - 65538
     assert same(packs.repair(data)) == code
 
 
-def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(packs, open_pack):
+def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(
+    packs, open_pack, faults, expected
+):
     rng = np.random.default_rng(3)
     seen = set()
     for number in range(MUTATIONS):
@@ -160,7 +134,7 @@ def test_mutations_with_good_checksums_are_refused_alike_or_evaluate_alike(packs
                 scaled=bool(number // 50 % 2),
             )
             data = write_pack(pack)
-        damaged = packs.repair(mutate(rng, data))
+        damaged = packs.repair(faults.mutate(rng, data))
         opened = open_pack(damaged)
         assert opened.status == expected(damaged)
         seen.add(opened.status)

@@ -4,7 +4,6 @@ import runpy
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
@@ -16,19 +15,16 @@ def packs():
     return SimpleNamespace(**runpy.run_path(str(Path(__file__).parent / "random_packs.py")))
 
 
+@pytest.fixture(scope="session")
+def faults():
+    """Return what ``faults.py`` defines."""
+    return SimpleNamespace(**runpy.run_path(str(Path(__file__).parent / "faults.py")))
+
+
 @pytest.fixture
-def small(packs):
+def small(packs, faults):
     """A pack with some of everything, in less than a kilobyte."""
-    return packs.random_pack(
-        np.random.default_rng(0),
-        features=2,
-        hidden=(3, 5),
-        activation="silu",
-        dtype=np.int8,
-        counts=[2, 1],
-        neighbors=2,
-        weights="normal",
-    )
+    return faults.small(packs)
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """Maps and target curves in a pack: what is refused, in which order, and what older readers see."""
 
+import runpy
 import struct
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,24 +24,17 @@ from twinedge.pack import (
 from twinedge.pack.describe import describe, name_of, uses
 from twinedge.pack.layout import Kind
 
+FAULTS = SimpleNamespace(**runpy.run_path(str(Path(__file__).parent / "faults.py")))
+put, entry_of, inside = FAULTS.put, FAULTS.entry_of, FAULTS.inside
+MAP, CURVE = FAULTS.MAP, FAULTS.CURVE
+
+
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 @pytest.fixture
 def curved(packs):
-    """A pack with 3 features, of which the second has no curve, and 5 outputs."""
-    pack = packs.random_pack(
-        np.random.default_rng(0), features=5, hidden=(3,), counts=[2], dtype=np.int8, neighbors=0
-    )
-    curves = InputMap(
-        bins=np.array([2, 0, 1], np.uint8),
-        shifts=np.array([1, 2, 8, 23, 24], np.uint8),
-        knots=np.array([-32767, 0, 100, 5, 32767], np.int16),
-        table=np.arange(-12, 13).reshape(5, 5).astype(np.int8),
-    )
-    curve = TargetCurve(-100, 4, np.array([-7, 0, 1, 1000], np.int32))
-    scaling = {"x_offset": pack.x_offset[:3], "x_gain": pack.x_gain[:3]}
-    return replace(pack, **scaling, map=curves, target_curve=curve)
+    return FAULTS.curved(packs)
 
 
 @pytest.fixture
@@ -51,23 +47,6 @@ def refused(data):
         read_pack(bytes(data))
     assert len(str(caught.value).splitlines()) == 1
     return caught.value.reason
-
-
-def entry_of(data, kind):
-    """Where the table has the entry of a section."""
-    return next(at for at in range(48, len(data), 12) if data[at] == kind)
-
-
-def put(data, code, at, *values):
-    changed = bytearray(data)
-    struct.pack_into(f"<{code}", changed, at, *values)
-    return changed
-
-
-def inside(data, kind, code, more, *values):
-    """Overwrite values this many bytes into a section."""
-    (offset,) = struct.unpack_from("<I", data, entry_of(data, kind) + 4)
-    return put(data, code, offset + more, *values)
 
 
 def test_what_the_file_holds(curved, data):
@@ -95,37 +74,11 @@ def test_a_pack_without_curves_is_written_as_before(curved, data):
     assert write_pack(replace(features, **wide, target_curve=curved.target_curve))[4] == 3
 
 
-# The map: sizes at 0, bins at 4, shifts at 7, knots at 12, padding at 22, table at 24.
-MAP, CURVE = Kind.MAP, Kind.TARGET_CURVE
-FAULTS = {
-    "fewer outputs than features": (Reason.SECTION, MAP, "H", 0, 2),
-    "more than 1024 outputs": (Reason.SECTION, MAP, "H", 0, 1025),
-    "another number of outputs": (Reason.SECTION, MAP, "H", 0, 4),
-    "another number of rows": (Reason.SECTION, MAP, "H", 2, 4),
-    "padding of the knots": (Reason.PADDING, MAP, "B", 22, 1),
-    "bins that do not add up": (Reason.VALUE, MAP, "B", 4, 3),
-    "one more curve": (Reason.VALUE, MAP, "B", 5, 1),
-    "no curve": (Reason.VALUE, MAP, "B", 6, 0),
-    "a shift of 0": (Reason.VALUE, MAP, "B", 7, 0),
-    "a shift above 24": (Reason.VALUE, MAP, "B", 11, 25),
-    "a knot of -32768": (Reason.VALUE, MAP, "h", 12, -32768),
-    "a knot twice": (Reason.VALUE, MAP, "h", 16, 0),
-    "a knot below the one before": (Reason.VALUE, MAP, "h", 20, 4),
-    "no bins": (Reason.SECTION, CURVE, "H", 6, 0),
-    "more than 4096 bins": (Reason.SECTION, CURVE, "H", 6, 4097),
-    "another number of bins": (Reason.SECTION, CURVE, "H", 6, 2),
-    "a byte kept zero": (Reason.PADDING, CURVE, "B", 5, 1),
-    "a large first estimate": (Reason.VALUE, CURVE, "i", 0, 2**30),
-    "a first estimate far below": (Reason.VALUE, CURVE, "i", 0, -(2**30)),
-    "entries too far apart": (Reason.VALUE, CURVE, "B", 4, 25),
-    "a large value": (Reason.VALUE, CURVE, "i", 20, 2**30),
-    "a value far below": (Reason.VALUE, CURVE, "i", 8, -(2**30)),
-    "a value twice": (Reason.VALUE, CURVE, "i", 16, 0),
-    "a value below the one before": (Reason.VALUE, CURVE, "i", 12, -8),
-}
-
-
-@pytest.mark.parametrize(("reason", "kind", "code", "more", "value"), FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize(
+    ("reason", "kind", "code", "more", "value"),
+    FAULTS.CURVE_FAULTS.values(),
+    ids=FAULTS.CURVE_FAULTS,
+)
 def test_what_is_refused(packs, data, reason, kind, code, more, value):
     assert refused(packs.repair(inside(data, kind, code, more, value))) is reason
 

@@ -1,15 +1,21 @@
 """No damage goes unnoticed, and no content of a file upsets reader or evaluator."""
 
+import runpy
 import struct
 import time
 import tracemalloc
 import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from twinedge.pack import PackError, Reason, read_pack, write_pack
 from twinedge.runtime.reference import evaluate
+
+FAULTS = SimpleNamespace(**runpy.run_path(str(Path(__file__).parent / "faults.py")))
+mutate = FAULTS.mutate
 
 
 def refused(data):
@@ -30,50 +36,6 @@ def test_every_flipped_bit_is_noticed(data):
 def test_every_truncation_is_noticed(data):
     for length in range(len(data)):
         assert refused(data[:length]) is Reason.TRUNCATED
-
-
-def mutate(rng, data):
-    """Change a pack at random where it hurts: contents, fields, table, length, order."""
-    data = bytearray(data)
-    behind = 48 + 12 * data[6]
-    for _ in range(rng.integers(1, 3)):
-        what = rng.choice(
-            ["nudge", "nudge", "nudge", "nudge", "word", "header", "table", "cut", "reverse"]
-        )
-        if what == "nudge":
-            data[rng.integers(behind, len(data))] ^= 1 << rng.integers(8)
-        elif what == "word":
-            at = 4 * int(rng.integers(12, len(data) // 4))
-            struct.pack_into("<I", data, at, int(rng.choice(WORDS)))
-        elif what == "header":
-            data[rng.integers(20, 48)] = rng.choice([0, 1, 2, 3, 5, 255])
-        elif what == "table":
-            at = min(48 + 4 * int(rng.integers(3 * data[6])), len(data) - 4)
-            value = struct.unpack_from("<I", data, at)[0] + int(rng.choice(STEPS))
-            struct.pack_into("<I", data, at, value % 2**32)
-        elif what == "cut":
-            data = data[: max(64, len(data) - 16 * int(rng.integers(1, 5)))]
-        else:
-            one, other = sorted(int(at) for at in rng.integers(48, len(data), 2))
-            data[one:other] = data[one:other][::-1]
-    data[8:12] = struct.pack("<I", len(data))
-    return data
-
-
-# Ends of ranges, infinity, NaN; steps of offsets, lengths and flags.
-WORDS = [
-    0,
-    1,
-    2**32 - 1,
-    2**31 - 1,
-    2**31,
-    0x7F7FFFFF,
-    0x7F800000,
-    0x7FC00000,
-    0x7F800001,
-    0x80008000,
-]
-STEPS = [-32, -16, -4, -2, 1, 2, 16, 2**16, 2**31]
 
 
 def survive_mutations(packs, count, seed):

@@ -190,7 +190,7 @@ def test_maps_and_target_curves_of_random_packs(packs, kinds):
 
 
 def test_damaged_curves_are_refused_as_by_the_reader(packs):
-    mutate = runpy.run_path(str(TESTS / "pack" / "test_damage.py"))["mutate"]
+    mutate = runpy.run_path(str(TESTS / "pack" / "faults.py"))["mutate"]
     rng, seen = np.random.default_rng(24), set()
     shape = {"features": 2, "hidden": (3,), "counts": [2, 1], "mapped": True, "curved": True}
     for number in range(1500):
