@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinedge.errors import InputError
+from twinedge.pack import write_pack
 from twinedge.runtime.file_device import device_of, read_sealed, seal
 from twinedge.runtime.loading import load
 
@@ -93,6 +95,68 @@ def test_a_bare_twin_has_intervals_where_both_it_and_the_pack_can(
     for other in ("tiny", "calibrated"):
         same = load(exported[other] / f"{kind}-int8" / f"model_twin.{kind}").predict(X)
         np.testing.assert_allclose(mean, same, rtol=1e-3)
+
+
+def test_an_ensemble_of_several_targets_has_an_axis_for_them():
+    low, high = ([[0.75, 0.0], [9.0, 8.0]], [[1.25, 2.0], [10.0, 12.0]])
+    both = outputs([1.0, 9.5], [0.25, 0.5], [0.5, 0.75], low, high)
+    targets = [{"target": "NOX"}, {"target": "CO"}]
+    device = opened(both, coverages=[0.5, 0.9], targets=targets)
+    assert (device.targets, device.target_names) == (2, ("NOX", "CO"))
+    mean, std = device.predict(X, return_std=True)
+    assert (mean.tolist(), std.tolist()) == ([[1.0, 9.5]] * 2, [[0.5, 0.75]] * 2)
+    assert device.spread(X).tolist() == [[0.25, 0.5]] * 2
+    assert device.predict_interval(X, 0.9).tolist() == [[[0.0, 2.0], [8.0, 12.0]]] * 2
+    assert device.predict_interval(X, [0.5, 0.9]).shape == (2, 2, 2, 2)
+    assert device.predict_all(X, 0.5).low.tolist() == [[0.75, 9.0]] * 2
+
+
+class Linear:
+    """An interpreter of a bare twin whose differences and difficulties are linear."""
+
+    runtime = "none"
+    outputs = ("difference", "difficulty")
+
+    def __init__(self, pack, target=None, **metadata):
+        centre, unit = pack.x_offset.tolist(), (1 / pack.x_gain).tolist()
+        scaling = {"centre": centre, "unit": unit, "limit": 3.0}
+        twins = len(pack.twins)
+        self.metadata = {"shape": "twin", "scaling": scaling, "twins": twins, **metadata}
+        weights = np.random.default_rng(0).normal(size=(2, twins, 3, len(centre)))
+        self.weights = weights if target is None else weights[:, :, target]
+
+    def run(self, inputs):
+        first, second = (inputs[name].astype(np.float64) for name in ("first", "second"))
+        difference, hard = np.tensordot(first - 0.9 * second, self.weights, (1, -1)).swapaxes(0, 1)
+        return {"difference": np.float32(difference), "difficulty": np.float32(abs(hard))}
+
+
+@pytest.mark.parametrize("neighbors", [None, 2])
+def test_a_bare_twin_predicts_each_target_as_alone(random_pack, tmp_path, neighbors):
+    given = {"features": 2, "hidden": (3,), "counts": [4, 3], "weights": "normal"}
+    pack = random_pack(np.random.default_rng(5), scaled=True, outputs=3, **given)
+
+    def device(pack, name, **given):
+        (tmp_path / f"{name}.twin").write_bytes(write_pack(pack))
+        return device_of(tmp_path / f"{name}_twin.onnx", "onnx", Linear(pack, **given))
+
+    several = device(pack, "all", targets=[{}] * 3)
+    alone = [device(one, f"one{n}", target=n) for n, one in enumerate(pack.singles)]
+    x = np.random.default_rng(6).normal(0, 1, (5, 2)) / pack.x_gain + pack.x_offset
+    x = x.astype(np.float32)
+    for ask in (
+        lambda one: one.predict(x, neighbors=neighbors),
+        lambda one: one.spread(x, neighbors=neighbors),
+        lambda one: one.predict(x, return_std=True, neighbors=neighbors)[1],
+        lambda one: one.predict_interval(x, one.coverages[-1], neighbors=neighbors),
+    ):
+        expected = np.stack([ask(one) for one in alone], axis=1)
+        np.testing.assert_array_equal(ask(several), expected)
+    found = several.estimates(x, neighbors=neighbors)
+    expected = [one.estimates(x, neighbors=neighbors) for one in alone]
+    np.testing.assert_array_equal(found, np.stack(expected, axis=-1))
+    with pytest.raises(InputError, match="another model"):
+        device(pack.single(0), "other", targets=[{}, {}])
 
 
 # Damage is reported before an interpreter sees a file.

@@ -9,6 +9,10 @@ beside it, ``model.twin`` for ``model_twin.tflite``, ``model_twin.onnx`` or
 ``model_float_twin.onnx``. So do the calibration, for the intervals, and the input map and the
 target curve: a bare twin takes points behind the map, as the pack has its anchors, and predicts
 differences on the curve.
+
+A file for several targets lists them as ``targets`` in its metadata. Its outputs have one more axis
+for them: of an ensemble ``(n, m)`` for mean, spread and scale, and ``(n, m, k)`` for low and high;
+of a bare twin ``(pairs, twins, m)``.
 """
 
 import zlib
@@ -86,7 +90,8 @@ def device_of(path: Path, backend: str, interpreter: Interpreter) -> Device:
     if not beside.is_file():
         raise InputError(f"{path} is a bare twin and takes its anchors from {beside}: put it there")
     pack, _ = read_pack_file(beside)
-    if (pack.inputs, len(pack.twins)) != (len(centre), about["twins"]):
+    sizes = pack.inputs, len(pack.twins), len(pack.every_target)
+    if sizes != (len(centre), about["twins"], _target_count(about)):
         raise InputError(f"{beside} belongs to another model than {path}: export both together")
     if pack.map is not None:  # what the file says is about points behind it
         span = np.stack([_unquantised(pack, end) for end in (-LARGEST, LARGEST)])
@@ -113,6 +118,7 @@ class EnsembleFile(Device):
             info=info,
             levels=levels,
             fillable=~np.isnan(self._fill),
+            targets=_target_count(about),
         )
         self._interpreter = interpreter
         self._rows = max(1, _VALUES // (2 * anchors * _WIDTH))
@@ -132,19 +138,23 @@ class EnsembleFile(Device):
     def _run(
         self, x: Array, neighbors: int | None, wanted: Sequence[str | tuple[str, int]]
     ) -> Array:
-        """Run on all queries; returns outputs, or columns of outputs: float32 ``(wanted, n)``."""
+        """Run on all queries; returns outputs, or columns of outputs: float32 ``(wanted, n)``.
+
+        For several targets ``(wanted, n, m)``.
+        """
         if neighbors is not None:
             raise InputError(
                 f"{self.info['file']} has all anchors inside and cannot choose the nearest: use "
                 "the .twin, or the bare twin beside it"
             )
         x = _single(_filled(x, self._fill))
-        done = np.empty((len(wanted), len(x)), np.float32)
+        of_each = () if self.targets == 1 else (self.targets,)
+        done = np.empty((len(wanted), len(x), *of_each), np.float32)
         for start in range(0, len(x), self._rows):
             rows = slice(start, start + self._rows)
             found = self._interpreter.run({"x": x[rows]})
             for row, one in zip(done, wanted, strict=True):
-                row[rows] = found[one] if isinstance(one, str) else found[one[0]][:, one[1]]
+                row[rows] = found[one] if isinstance(one, str) else found[one[0]][..., one[1]]
         return done
 
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
@@ -163,23 +173,23 @@ class TwinFile(Device):
         info["neighbors"] = pack.neighbors
         # A file without a second output may be beside a pack with intervals, and vice versa.
         self._second = "difficulty" in interpreter.outputs
-        offset, unit = units_of_estimates(pack)
-        self._calibration = calibration_of(pack, unit) if self._second else None
-        self._curve = curve_of(pack)
+        self._each = [_FileTarget(one, self._second) for one in pack.singles]
         self._fill = fill_values(pack)
+        levels = [one.levels for one in self._each]
         super().__init__(
             interpreter.metadata,
             span,
             anchors=len(pack.targets),
             info=info,
-            levels=_levels(self._calibration.quantiles) if self._calibration else (),
+            levels=[level for level in levels[0] if all(level in one for one in levels)],
             fillable=~np.isnan(self._fill),
+            targets=len(self._each),
         )
         self._interpreter, self._pack = interpreter, pack
         points = pack.anchors if pack.map is not None else _unquantised(pack, pack.anchors)
-        targets = pack.targets.astype(np.float32) * np.float32(unit) + np.float32(offset)
+        targets = np.stack([one.targets for one in self._each], axis=1)
         ends = np.cumsum(pack.counts, dtype=np.int64)
-        # For each twin: quantised anchors, anchors in single precision, and their targets.
+        # For each twin: quantised anchors, anchors in single precision, and their targets (k, m).
         self._anchors = [
             (pack.anchors[mine], _single(points[mine]), targets[mine])
             for mine in (
@@ -188,35 +198,26 @@ class TwinFile(Device):
         ]
 
     def _predict(self, x: Array, neighbors: int | None) -> tuple[Array, Array]:
-        estimates = self._pairs(x, neighbors)[0].astype(np.float64)
-        mean, spread = estimates.mean(axis=1), estimates.std(axis=1)
-        if self._curve is not None:
-            mean, spread = self._curve.inverse(mean), self._curve.deviation(mean, spread)
-        return mean.astype(np.float32), spread.astype(np.float32)
+        pairs = zip(self._each, self._pairs(x, neighbors), strict=True)
+        mean, spread = self._of_each([one.predict(own) for one, own in pairs])
+        return mean, spread
 
     def _bounds(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
-        assert self._calibration is not None  # there are no levels without it
-        estimates, asymmetries, difficulties = self._pairs(x, neighbors).astype(np.float64)
-        mean, spread = estimates.mean(axis=1), estimates.std(axis=1)
-        asymmetry = np.sqrt(np.square(asymmetries).mean(axis=1))
-        difficulty = np.maximum(difficulties.mean(axis=1), 0)
-        scale = self._calibration.scale(np.stack([spread, asymmetry, difficulty]))
-        reaches = [self._calibration.reach(level / 1000) * scale for level in levels]
-        ends = [end for reach in reaches for end in (mean - reach, mean + reach)]
-        if self._curve is not None:
-            deviations = [self._curve.deviation(mean, one) for one in (spread, scale)]
-            mean, *ends = (self._curve.inverse(one) for one in (mean, *ends))
-            spread, scale = deviations
-        return np.stack([mean, spread, scale, *ends]).astype(np.float32)
+        pairs = zip(self._each, self._pairs(x, neighbors), strict=True)
+        return self._of_each([one.bounds(own, levels) for one, own in pairs])
 
     def _estimates(self, x: Array, neighbors: int | None) -> Array:
-        estimates: Array = self._pairs(x, neighbors)[0]
-        return estimates if self._curve is None else _single(self._curve.inverse(estimates))
+        pairs = zip(self._each, self._pairs(x, neighbors), strict=True)
+        return self._of_each([one.estimates(own) for one, own in pairs])
+
+    def _of_each(self, found: list[Array]) -> Array:
+        """Return what is found for the only target, or for several of them on a last axis."""
+        return found[0] if self.targets == 1 else np.stack(found, axis=-1)
 
     def _pairs(self, x: Array, neighbors: int | None) -> Array:
-        """Estimates, asymmetries and difficulties (0 if there are none): float32 ``(3, n, m)``.
+        """Estimates, asymmetries and difficulties (0 if there are none): float32 ``(m, 3, n, k)``.
 
-        They are on the target's curve.
+        They are on the curves of the ``m`` targets.
         """
         count = self._pack.neighbors if neighbors is None else neighbors
         x = _filled(x, self._fill)
@@ -233,14 +234,14 @@ class TwinFile(Device):
             found = self._differences(number, _single(x), points, chosen)
             found[0] += targets[chosen]
             columns.append(found)
-        return np.concatenate(columns, axis=2)
+        return np.ascontiguousarray(np.moveaxis(np.concatenate(columns, axis=2), -1, 0))
 
     def _differences(self, twin: int, x: Array, points: Array, chosen: Array) -> Array:
         """Half of F(x, a) - F(a, x), half of their sum, and difficulties of (a, x).
 
-        For the chosen anchors ``(n, m)`` of each query: ``(3, n, m)``.
+        For the chosen anchors ``(n, k)`` of each query: ``(3, n, k, m)``.
         """
-        done = np.zeros((3, *chosen.shape), np.float32)
+        done = np.zeros((3, *chosen.shape, self.targets), np.float32)
         members = chosen.shape[1]
         step = max(1, _VALUES // (members * _WIDTH))
         for start in range(0, len(x), step):
@@ -252,11 +253,60 @@ class TwinFile(Device):
                 for first, second in ((queries, anchors), (anchors, queries))
             )
             ahead, mirrored = (one["difference"][:, twin] for one in (forward, back))
-            done[0, rows] = ((ahead - mirrored) / 2).reshape(-1, members)
-            done[1, rows] = ((ahead + mirrored) / 2).reshape(-1, members)
+            done[0, rows] = ((ahead - mirrored) / 2).reshape(-1, members, self.targets)
+            done[1, rows] = ((ahead + mirrored) / 2).reshape(-1, members, self.targets)
             if self._second:
-                done[2, rows] = back["difficulty"][:, twin].reshape(-1, members)
+                hard = back["difficulty"][:, twin]
+                done[2, rows] = hard.reshape(-1, members, self.targets)
         return done
+
+
+class _FileTarget:
+    """What a bare twin needs of a pack to predict one target, from pairs float32 ``(3, n, k)``."""
+
+    def __init__(self, pack: Pack, second: bool) -> None:
+        offset, unit = units_of_estimates(pack)
+        self.targets = pack.targets.astype(np.float32) * np.float32(unit) + np.float32(offset)
+        self._calibration = calibration_of(pack, unit) if second else None
+        self._curve = curve_of(pack)
+
+    @property
+    def levels(self) -> list[int]:
+        return _levels(self._calibration.quantiles) if self._calibration else []
+
+    def predict(self, pairs: Array) -> Array:
+        """Mean and spread, float32 ``(2, n)``."""
+        estimates = pairs[0].astype(np.float64)
+        mean, spread = estimates.mean(axis=1), estimates.std(axis=1)
+        if self._curve is not None:
+            mean, spread = self._curve.inverse(mean), self._curve.deviation(mean, spread)
+        return np.stack([mean, spread]).astype(np.float32)
+
+    def bounds(self, pairs: Array, levels: tuple[int, ...]) -> Array:
+        """Mean, spread and scale, then low and high at each level: float32 ``(3 + 2 l, n)``."""
+        assert self._calibration is not None  # there are no levels without it
+        estimates, asymmetries, difficulties = pairs.astype(np.float64)
+        mean, spread = estimates.mean(axis=1), estimates.std(axis=1)
+        asymmetry = np.sqrt(np.square(asymmetries).mean(axis=1))
+        difficulty = np.maximum(difficulties.mean(axis=1), 0)
+        scale = self._calibration.scale(np.stack([spread, asymmetry, difficulty]))
+        reaches = [self._calibration.reach(level / 1000) * scale for level in levels]
+        ends = [end for reach in reaches for end in (mean - reach, mean + reach)]
+        if self._curve is not None:
+            deviations = [self._curve.deviation(mean, one) for one in (spread, scale)]
+            mean, *ends = (self._curve.inverse(one) for one in (mean, *ends))
+            spread, scale = deviations
+        return np.stack([mean, spread, scale, *ends]).astype(np.float32)
+
+    def estimates(self, pairs: Array) -> Array:
+        """Estimates of single anchors, float32 ``(n, k)``."""
+        return pairs[0] if self._curve is None else _single(self._curve.inverse(pairs[0]))
+
+
+def _target_count(metadata: dict[str, Any]) -> int:
+    """Return how many targets a file predicts, as its metadata says."""
+    targets = metadata.get("targets")
+    return len(targets) if isinstance(targets, list) and targets else 1
 
 
 def units_of_estimates(pack: Pack) -> tuple[float, float]:
