@@ -98,7 +98,7 @@ class TrainSettings:
 def fit_csv(
     path: Any,
     *,
-    target: str | int,
+    target: str | int | Sequence[str | int],
     drop: str | Sequence[str] = (),
     impute: str | None = None,
     categorical: str | Sequence[str] = (),
@@ -128,8 +128,9 @@ def fit_csv(
     path : path or data frame, or a list of these
         CSV, Parquet or Excel file, or a data frame, with one row per point. Several have the same
         columns, in any order, and their rows are joined.
-    target : str or int
-        Column to predict, by name or position: 0 is the first, -1 the last.
+    target : str or int, or sequence of these
+        Column to predict, by name or position: 0 is the first, -1 the last. Up to 8, also as
+        ``"a,b"``, are predicted together: cells of several targets may be missing.
     drop : str or sequence of str
         Columns to leave out.
     impute : {None, "median"}
@@ -239,7 +240,7 @@ def fit_dataset(name: str, settings: TrainSettings, *, split: int = 0) -> "Run":
 def fit_source(source: Source, settings: TrainSettings) -> "Run":
     """Fit a twin to a table that has been read, and write its run if it has a folder."""
     from twinedge.evaluation.comparison import few_rows
-    from twinedge.evaluation.held_out import HeldOut, fold_scores, left_out_scores
+    from twinedge.evaluation.held_out import run_scores
     from twinedge.run_folder import Run, check_writable, checkpoint_of
     from twinedge.scoring.weights import effective_rows, of_rows, relative
 
@@ -260,21 +261,19 @@ def fit_source(source: Source, settings: TrainSettings) -> "Run":
         with progress.part("Training"):
             model = _fit(source, settings, checkpoint, settings.resume, settings.report)
         validation, test = source.part(source.rows.val), source.part(source.rows.test)
-        weights = of_rows(source.weights, source.rows.test)
-        scores: dict[str, Any] = {"rmse_val": model.validation_rmse_}
+        scores: dict[str, Any] = {}
+        if not source.targets:
+            scores["rmse_val"] = model.validation_rmse_
         try:
             progress.stage(_TESTING)
-            left_out = left_out_scores(model, source)
-            tested = HeldOut.together(folds or [HeldOut.of(model, source)])
-            scores |= tested.scores() | (fold_scores(folds) if folds else {})
-            if left_out:
-                scores |= {**left_out, "groups": scores["groups"] + left_out["groups"]}
-            weights = tested.weights
+            scores |= run_scores(model, source, folds)
         except KeyboardInterrupt:  # the model is kept, without its test scores
             model.interrupted_ = True
         scores["seconds"] = round(perf_counter() - start, 2)
+        tested = source.rows.test if len(source.rows.test) else slice(None)
+        weights = of_rows(source.weights, tested)
         few = few_rows(
-            int(effective_rows(weights, len(test[1]) or len(source.y))),
+            int(effective_rows(weights, len(source.y[tested]))),
             int(effective_rows(model.validation_weights_, len(validation[1]))),
         )
         if few:
@@ -300,7 +299,7 @@ def check_curve(source: Source, name: str) -> None:
     """Refuse a table with a target, to learn from, that a curve cannot take."""
     from twinedge.scoring.target_curve import CURVES, TargetCurve
 
-    if name not in CURVES:
+    if name not in CURVES or source.targets:
         return
     rows = sorted([*source.rows.train, *source.rows.val])
 
@@ -353,9 +352,12 @@ def _source_record(source: Source) -> dict[str, Any]:
 
 def _cross_validated(
     source: Source, settings: TrainSettings, progress: Progress, checkpoint: Path | None
-) -> "list[HeldOut]":
-    """Train a model for each fold, if there are any, and predict the rows that it did not see."""
-    from twinedge.evaluation.held_out import HeldOut
+) -> "list[list[HeldOut]]":
+    """Train a model for each fold, if there are any, and predict the rows that it did not see.
+
+    Returns the predictions of each target, fold by fold.
+    """
+    from twinedge.evaluation.held_out import held_out
 
     found = []
     for k, fold_of in enumerate(source.folds):
@@ -367,7 +369,7 @@ def _cross_validated(
         if model.interrupted_:
             (settings.report or _ignore)(f"Stopped in {title.lower()}, before the training itself.")
             raise KeyboardInterrupt
-        found.append(HeldOut.of(model, fold))
+        found.append(held_out(model, fold))
     return found
 
 
@@ -395,7 +397,7 @@ def _fit(
     train, val = source.rows.train, source.rows.val
     beside = of_rows(source.groups, val), of_rows(source.weights, val)
     try:
-        remarks = check_precision(*source.part(train), source.encoding, source.target_name)
+        remarks = check_precision(*source.part(train), source.encoding, source.target_names)
     except InputError as error:
         raise InputError(f"{source.name}: {error}") from error
     for remark in remarks:
@@ -425,7 +427,7 @@ def _fit(
         if checkpoint is not None:
             discard(checkpoint)
         raise
-    model.target_names_, model.fill_values_ = (source.target_name,), source.fill_values
+    model.target_names_, model.fill_values_ = source.target_names, source.fill_values
     return model
 
 

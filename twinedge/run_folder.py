@@ -60,13 +60,14 @@ class Run:
         Names of the features: columns of numbers, and levels of categories. They name the columns
         of a model that was fitted on an array.
     target_name : str
-        Column of the target.
+        Column of the target; of several, all of them (``model.target_names_`` has each).
     validation, test : (X, y)
         Points the model was chosen on, and points it never saw; either may be empty. Validation
         points equal to the training points are dropped.
     source : dict
         Data set or file, and split.
     scores : dict
+        Of several targets, a list of those of each as ``targets``, and ``seconds``. Those of one:
         ``rmse_val`` (``rmse_train`` if nothing was held out), ``rmse_test``, ``seconds`` and the
         like.
     test_weights : array of shape (n,), optional
@@ -96,7 +97,7 @@ class Run:
             named.remember_columns(Encoding.plain(self.feature_names))
             object.__setattr__(self, "model", named)
         pairs = zip(self.validation, self._trained, strict=True)
-        if all(np.array_equal(one, other) for one, other in pairs):
+        if all(np.array_equal(one, other, equal_nan=True) for one, other in pairs):
             object.__setattr__(self, "validation", (self.validation[0][:0], self.validation[1][:0]))
 
     @property
@@ -138,7 +139,8 @@ class Run:
             "error of the mean": scores.get("rmse_mean"),
             "error of a linear model": scores.get("rmse_linear"),
             "intervals": describe_intervals(
-                getattr(self.model.calibration_, "quantiles", ()), scores.get("coverage_test")
+                getattr(self.model.of_target(0).calibration_, "quantiles", ()),
+                scores.get("coverage_test"),
             ),
         }
         return facts_table(f"Run: {self.source.get('dataset', 'model')}", facts)
@@ -166,7 +168,7 @@ class Run:
             **_stored_map(model.map_),
             "weights_val": self.evaluation_weights if len(self.validation[1]) else None,
             "weights_test": self.test_weights,
-            **{f"left_out_{name}": getattr(model.left_out_, name, None) for name in _LEFT_OUT},
+            **_stored_left_out(model),
             **{f"rows_{part}": numbers for part, numbers in self.rows.items()},
         }
         known = {name: array for name, array in points.items() if array is not None}
@@ -178,6 +180,7 @@ class Run:
             "feature_names": self.feature_names,
             "columns": self.encoding.described,
             "target_name": self.target_name,
+            **({"target_names": model.target_names_} if model.targets_ > 1 else {}),
             "source": self.source,
             DIGEST: TrainingRows.of(*self._trained, self.fill_values).record(),
             "scores": self.scores,
@@ -192,7 +195,8 @@ class Run:
             "curve_choice": model.curve_choice_,
             "map": model.map_ and _described_map(model.map_),
             "teaching": model.teaching_,
-            "calibration": model.calibration_ and _stored_calibration(model.calibration_),
+            **({"sharing": model.sharing_} if model.targets_ > 1 else {}),
+            "calibration": _stored_calibrations(model.calibration_),
             "trust": model.trust_,
         }
         plain: dict[str, Any] = json.loads(json.dumps(record, default=_plain))
@@ -231,32 +235,36 @@ def _restored_run(record: dict[str, Any], points: dict[str, FloatArray]) -> Run:
     model.teaching_ = record["teaching"]
     model.map_ = _restored_map(record.get("map"), points)
     inputs = points["X_train"].shape[1] if model.map_ is None else model.map_.outputs
-    model.architecture_ = Architecture(2 * inputs, hidden, model.activation_)
+    names = record.get("target_names", [record["target_name"]])
+    model.target_names_ = tuple(map(str, names))
+    targets = model.targets_
+    model.architecture_ = Architecture(2 * inputs, hidden, model.activation_, targets=targets)
     model.weights_ = np.asarray(points["weights"], np.float32)
     if model.weights_.ndim != 2 or model.weights_.shape[1] != model.architecture_.size:
         shape = model.weights_.shape
         raise ValueError(f"weights of shape {shape} for networks of {model.architecture_.size}")
-    y_mean, y_scale, limit = (float(points[name]) for name in _SCALING[2:])
+    of_targets: list[Any] = [points["y_mean"], points["y_scale"]]
+    if any(one.shape != (() if targets == 1 else (targets,)) for one in of_targets):
+        raise ValueError(f"a scaling that is not for {targets} targets")
+    y_mean, y_scale = of_targets if targets > 1 else map(float, of_targets)
     model.scaling_ = Scaling(
-        *(points["x_mean"], points["x_scale"], y_mean, y_scale, limit),
+        *(points["x_mean"], points["x_scale"], y_mean, y_scale, float(points["limit"])),
         None if curve == "none" else TargetCurve(curve),
     )
     model.remember_columns(Encoding.of(record["columns"], record["feature_names"]))
-    model.target_names_ = (str(record["target_name"]),)
     model.anchor_X_, model.anchor_y_ = points["X_train"], points["y_train"]
     for name, attribute in _OPTIONAL.items():
         setattr(model, attribute, points.get(name))
     held = len(points["y_val"]) > 0
     part = "val" if held else "train"
     model.validation_ = points[f"X_{part}"], points[f"y_{part}"]
-    model.validation_rmse_ = scores.get(f"rmse_{part}")
     model.validation_weights_ = points.get(f"weights_{part}")
-    model.calibration_ = _restored_calibration(record["calibration"])
-    model.trust_ = record["trust"]
-    if "left_out_errors" in points:
-        left_out: dict[str, Any] = {name: points.get(f"left_out_{name}") for name in _LEFT_OUT}
-        left_out |= {"sample_weight": model.sample_weights_, "groups": model.groups_}
-        model.left_out_ = CalibrationRows(**left_out)
+    if targets == 1:
+        model.validation_rmse_ = scores.get(f"rmse_{part}")
+        model.calibration_, model.trust_ = _calibration(record["calibration"]), record["trust"]
+        model.left_out_ = _left_out(model, points, "left_out")
+    else:
+        _restore_targets(model, record, points)
     return Run(
         model,
         tuple(record["feature_names"]),
@@ -311,7 +319,54 @@ def _stored_calibration(calibration: Calibration) -> dict[str, Any]:
     return {**vars(calibration), "weights": calibration.weights.tolist(), "quantiles": quantiles}
 
 
-def _restored_calibration(stored: dict[str, Any] | None) -> Calibration | None:
+def _stored_calibrations(calibration: Any) -> Any:
+    """Return the calibration as JSON, or a list of those of several targets."""
+    if isinstance(calibration, tuple):
+        return [one and _stored_calibration(one) for one in calibration]
+    return calibration and _stored_calibration(calibration)
+
+
+def _stored_left_out(model: TwinRegressor) -> dict[str, Any]:
+    """Return errors at training points whose groups were left out, by the names of the arrays."""
+    left_out = {"left_out": model.left_out_}
+    if model.targets_ > 1:
+        each = model.left_out_ or ()
+        left_out = {f"left_out{target}": one for target, one in enumerate(each)}
+    return {
+        f"{prefix}_{name}": getattr(one, name, None)
+        for prefix, one in left_out.items()
+        for name in _LEFT_OUT
+    }
+
+
+def _left_out(
+    model: TwinRegressor, points: dict[str, FloatArray], prefix: str
+) -> CalibrationRows | None:
+    """Restore these errors for a model of one target."""
+    if f"{prefix}_errors" not in points:
+        return None
+    found: dict[str, Any] = {name: points.get(f"{prefix}_{name}") for name in _LEFT_OUT}
+    return CalibrationRows(**found, sample_weight=model.sample_weights_, groups=model.groups_)
+
+
+def _restore_targets(
+    model: TwinRegressor, record: dict[str, Any], points: dict[str, FloatArray]
+) -> None:
+    """Restore what a model of several targets learnt of each."""
+    model.sharing_ = record["sharing"]
+    calibrations = record["calibration"]
+    model.calibration_ = calibrations and tuple(map(_calibration, calibrations))
+    model.trust_ = tuple(record["trust"])
+    model.difficulty_ = None if model.difficulty_ is None else tuple(model.difficulty_)
+    model.validation_rmse_ = np.full(model.targets_, np.nan)
+    alone = model.of_each_target()
+    left_out = tuple(_left_out(one, points, f"left_out{k}") for k, one in enumerate(alone))
+    model.left_out_ = left_out if any(one is not None for one in left_out) else None
+    scores = record["scores"].get("targets", ())
+    model.validation_rmse_ = np.array([one["rmse_val"] for one in scores] or [np.nan] * len(alone))
+
+
+def _calibration(stored: dict[str, Any] | None) -> Calibration | None:
     if stored is None:
         return None
     arrays = {"weights": np.array(stored["weights"]), "quantiles": dict(stored["quantiles"])}

@@ -291,7 +291,10 @@ data_file = argument(
     nargs=-1,
 )
 target = column(
-    "--target", text="Column to predict, by name or position (0 is the first, -1 the last)."
+    "--target",
+    multiple=True,
+    text="Column to predict, by name or position (0 is the first, -1 the last); up to 8, if "
+    "repeated or given as a,b.",
 )
 drop = column(
     "--drop", multiple=True, text="Column to leave out; may be repeated, or given as a,b."

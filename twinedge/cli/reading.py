@@ -97,7 +97,7 @@ def check_named(paths: tuple[Path, ...], reading: dict[str, Any], dataset: str |
                 raise InputError(f"{as_option(Parameter(name))} is for a DATA.csv, not a --dataset")
     elif not paths:
         raise InputError("nothing to train on: name a DATA.csv or a --dataset")
-    elif reading["target"] is None:
+    elif not reading["target"]:
         raise InputError("--target is missing: the column to predict, by name or position")
 
 

@@ -7,12 +7,14 @@ import click
 
 from twinedge.cli import options
 from twinedge.cli.output import (
+    format_value,
     note,
     print_blocks,
     print_folds,
     print_groups,
     print_json,
     print_record,
+    print_table,
     print_text,
 )
 from twinedge.cli.reading import read_source
@@ -23,6 +25,10 @@ from twinedge.progress import progress_bar
 if TYPE_CHECKING:
     from twinedge.run_folder import Run
 
+_OF_TARGET = (
+    *("target", "rmse_val", "rmse_test", "r2_test", "rmse_mean", "rmse_linear", "rmse_trees"),
+    *("coverage_test", "rmse_fold_mean", "rmse_left_out"),
+)
 _RECORDED_ONLY = ("options", "time_notation")
 _TEACHERS = ("networks", "trees", "boosting", "gp")
 _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
@@ -32,6 +38,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train",
     "train data.csv --target strength",
     "train data.csv --target -1 --drop id --impute median -o runs/sensor",
+    "train turbine.csv --target NOX,CO",
     "train data.csv --target strength --group batch --folds 5",
     "train data.csv --target strength --test measured_later.csv",
     "train base.csv points.csv --target strength --group device",
@@ -174,6 +181,10 @@ def train(
     Rows may count more or less than others, with --weight: in training, in intervals, and in all
     errors that are printed.
 
+    Several targets share one model: --target NOX,CO, or --target twice where a name has a comma.
+    A cell of a target that was not measured may be empty. Scores are those of each target; if one
+    of them would do more than 2 % better in a pack of its own, they say so.
+
     A target that jumps or bends sharply along a column is hard to follow for a small network. With
     --input-map, curves of the columns are learnt in front of it; layers are narrower then, so that
     a pack does not become larger.
@@ -213,6 +224,8 @@ def train(
     result = {**summary(done), "run": str(output)}
     if as_json:
         print_json(result)
+    elif "targets" in result:
+        print_targets(result)
     else:
         verdict, blocks, ranges, groups, of_folds, choice = (
             result.pop(k, None)
@@ -236,6 +249,24 @@ def train(
             f"Stopped early; the best weights are in {output}. Continue with --resume.", quiet=quiet
         )
         raise click.exceptions.Exit(130)
+
+
+def print_targets(result: dict[str, Any]) -> None:
+    """Print what was trained for several targets, and the scores of each in a table."""
+    targets = result.pop("targets")
+    ranges = result.pop("time_ranges", None)
+    print_record({**result, "input_map": describe_map(result["input_map"])})
+    print_text("")
+    heads = [key for key in _OF_TARGET if any(one.get(key) is not None for one in targets)]
+    rows = [[format_value(one.get(key)) for key in heads] for one in targets]
+    print_table([head.replace("_", " ") for head in heads], rows)
+    if ranges and "test" in ranges:
+        print_text("", describe_order(ranges))
+    for one in targets:
+        words = [f"{one['target']}: {one['verdict']}"] if one.get("verdict") else []
+        words += [one["advice"]] if one.get("advice") else []
+        if words:
+            print_text("", *words)
 
 
 def describe_order(ranges: dict[str, list[str]]) -> str:

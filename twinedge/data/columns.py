@@ -12,6 +12,7 @@ from twinedge.encoding.cells import numbered
 from twinedge.encoding.tables import Column
 from twinedge.encoding.times import looks_like_time
 from twinedge.errors import InputError, Parameter, ParameterError, dropping
+from twinedge.pack.layout import MAX_TARGETS
 from twinedge.wording import closest, listed, missing_columns, plural, quoted, shown
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
@@ -77,6 +78,27 @@ def target_position(names: Sequence[str], target: str | int, path: Path) -> int:
     return target % len(names)
 
 
+def target_positions(
+    names: Sequence[str], target: str | int | Sequence[str | int], path: Path
+) -> list[int]:
+    """Find one target column, or several; ``"a,b"`` means two, unless one column has that name."""
+    wanted = [target] if isinstance(target, str | int | np.integer) else target
+    found: list[int] = []
+    for word in wanted:
+        whole = not isinstance(word, str) or word in names
+        parts: Sequence[str | int] = [word] if whole else str(word).split(",")
+        for one in parts:
+            where = target_position(names, one, path)
+            if where in found:
+                raise InputError(f"{shown(path)}: target {quoted(names[where])} is named twice")
+            found.append(where)
+    if not 1 <= len(found) <= MAX_TARGETS:
+        raise InputError(
+            f"{shown(path)}: {plural(len(found), 'target')}; a model has 1 to {MAX_TARGETS}"
+        )
+    return found
+
+
 def column_holding(
     what: str, names: Sequence[str], wanted: str, used_for: Mapping[int | None, str], path: Path
 ) -> int:
@@ -109,26 +131,26 @@ def check_weight_column(weights: NDArray[np.float64], name: str, path: Path) -> 
 
 
 def without_dropped(
-    names: Sequence[str], drop: Sequence[str], target: int | None, path: Path
+    names: Sequence[str], drop: Sequence[str], targets: Sequence[int], path: Path
 ) -> list[int]:
-    """List the positions of the columns that stay, including the target."""
-    gone = _positions(names, drop, target, path, "drop", "dropped")
+    """List the positions of the columns that stay, including the targets."""
+    gone = _positions(names, drop, targets, path, "drop", "dropped")
     return [k for k in range(len(names)) if k not in gone]
 
 
 def name_columns(
-    names: Sequence[str], wanted: Sequence[str], target: int | None, path: Path
+    names: Sequence[str], wanted: Sequence[str], targets: Sequence[int], path: Path
 ) -> set[int]:
     """Find the columns whose values are to be treated as names."""
     wanted = [name for name in wanted if name != "auto" or name in names]
-    return _positions(names, wanted, target, path, "treat as names", "a category")
+    return _positions(names, wanted, targets, path, "treat as names", "a category")
 
 
 def calendar_columns(
     names: Sequence[str], wanted: Sequence[str], used_for: Mapping[int | None, str], path: Path
 ) -> list[int]:
     """Find the columns of times to learn from; ``used_for`` says what others are used for."""
-    found = sorted(_positions(names, wanted, None, path, "take times from", "a calendar"))
+    found = sorted(_positions(names, wanted, (), path, "take times from", "a calendar"))
     for k in found:
         if k in used_for:
             raise InputError(
@@ -141,7 +163,7 @@ def calendar_columns(
 def _positions(
     names: Sequence[str],
     wanted: Sequence[str],
-    target: int | None,
+    targets: Sequence[int],
     path: Path,
     to_do: str,
     done: str,
@@ -152,7 +174,7 @@ def _positions(
         for name in [word] if word in names else word.split(","):
             if name not in names:
                 raise _no_column(path, names, name, f"to {to_do}")
-            if names.index(name) == target:
+            if names.index(name) in targets:
                 raise InputError(
                     f"{shown(path)}: column {quoted(name)} is the target and cannot be {done}; "
                     f"name features only"
@@ -164,7 +186,7 @@ def _positions(
 def check_columns(
     columns: Sequence[Column],
     y: NDArray[np.float64],
-    target: str,
+    targets: Sequence[str],
     path: str | Path,
     categories: Collection[str] = (),
 ) -> None:
@@ -174,9 +196,9 @@ def check_columns(
     ----------
     columns
         Features.
-    y : ndarray, shape (n,)
-    target
-        Name of `y`.
+    y : ndarray, shape (n,), or of several targets (n, m)
+    targets
+        Names of `y`.
     path
         For messages.
     categories
@@ -184,11 +206,15 @@ def check_columns(
     """
     if len(y) < 2:
         raise InputError(f"{shown(path)}: has 1 row; a model needs at least 10 to learn from")
-    if y.min() == y.max():
-        raise InputError(
-            f"{shown(path)}: target column {quoted(target)} is {y[0]:g} in every row; "
-            f"a target that varies is needed"
-        )
+    for name, values in zip(targets, y.reshape(len(y), -1).T, strict=True):
+        known = values[~np.isnan(values)]
+        if not len(known):
+            raise InputError(f"{shown(path)}: target column {quoted(name)} has no value in any row")
+        if known.min() == known.max():
+            raise InputError(
+                f"{shown(path)}: target column {quoted(name)} is {known[0]:g} in every row; "
+                f"a target that varies is needed"
+            )
     for column in columns:
         if column.texts is not None:
             _check_names_of(column, path, may_be_dates=column.name in categories)

@@ -17,7 +17,7 @@ from twinedge.data.columns import (
     column_holding,
     hold_times,
     name_columns,
-    target_position,
+    target_positions,
     without_dropped,
 )
 from twinedge.data.csvfile import FRAME, CsvFile, open_table
@@ -31,7 +31,7 @@ from twinedge.wording import closest, listed, plural, quoted, shown
 class _Wanted(NamedTuple):
     """Which columns of a file are for what: options of ``read_table``."""
 
-    target: str | int | None
+    target: str | int | Sequence[str | int] | None
     drop: Sequence[str]
     group: str | None
     weight: str | None
@@ -45,7 +45,7 @@ class _Wanted(NamedTuple):
 def read_table(
     path: Any,
     *,
-    target: str | int | None,
+    target: str | int | Sequence[str | int] | None,
     drop: Sequence[str] = (),
     impute: str | None = None,
     group: str | None = None,
@@ -72,7 +72,8 @@ def read_table(
     target
         Name of the target column, or its position: 0 is the leftmost, -1 the rightmost. A string
         that is no column's name and holds an integer is a position, in the first of several tables.
-        None: there is no target, and constant columns are allowed.
+        Several are a list, or ``"a,b"``; their cells may be missing where nobody measured them, but
+        not all in one row. None: there is no target, and constant columns are allowed.
     drop
         Names of columns to leave out; ``"a,b"`` means two.
     impute
@@ -115,7 +116,8 @@ def read_table(
     paths = _paths(sources)
     for frame in filter(is_frame, sources):
         of_frame = [str(name) for name in frame.columns if is_categorical(frame[name])]
-        others = target, group, weight, time, *calendar
+        goals = target if isinstance(target, list | tuple) else [target]
+        others = *goals, group, weight, time, *calendar
         categorical = [*categorical, *(name for name in of_frame if name not in others)]
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
@@ -152,7 +154,7 @@ def read_table(
         if not len(table.y):
             raise InputError(f"{table.where}: no row has a target")
         named = {name for word in categorical for name in (word, *word.split(","))}
-        check_columns(table.columns, table.y, str(table.target_name), table.where, named)
+        check_columns(table.columns, table.y, table.targets, table.where, named)
     return table
 
 
@@ -182,10 +184,11 @@ def _check_same_columns(files: Sequence[CsvFile], wanted: _Wanted) -> _Wanted:
     dropped = [
         name for word in wanted.drop for name in ([word] if word in known else word.split(","))
     ]
-    target = wanted.target
-    if target is not None:
-        target = first.names[target_position(first.names, target, first.path)]
-    free = {*dropped, wanted.group, wanted.weight, wanted.time} - {target}
+    targets = []
+    if wanted.target is not None:
+        positions = target_positions(first.names, wanted.target, first.path)
+        targets = [first.names[k] for k in positions]
+    free = {*dropped, wanted.group, wanted.weight, wanted.time}.difference(targets)
 
     def columns(file: CsvFile) -> list[str]:
         return [name for k, name in enumerate(file.names) if name not in free and k != file.index]
@@ -202,13 +205,13 @@ def _check_same_columns(files: Sequence[CsvFile], wanted: _Wanted) -> _Wanted:
         if lacks or more:
             words = [f"has no column {listed(lacks)}{closest(lacks[0], more)}"] if lacks else []
             words += [f"has a column {listed(more)} that is not there"] if more else []
-            unequal = [name for name in (*lacks, *more) if name != target]
+            unequal = [name for name in (*lacks, *more) if name not in targets]
             raise ParameterError(
                 f"{shown(file.path)}: has other columns than {shown(first.path)}: it "
                 f"{', and '.join(words)}; tables to train on have the same columns",
                 *((": leave out what is not in all with ", dropping(unequal)) if unequal else ()),
             )
-    return wanted._replace(target=target, drop=dropped)
+    return wanted._replace(target=targets or None, drop=dropped)
 
 
 def _present(wanted: _Wanted, file: CsvFile, files: Sequence[CsvFile]) -> _Wanted:
@@ -228,11 +231,11 @@ def _present(wanted: _Wanted, file: CsvFile, files: Sequence[CsvFile]) -> _Wante
 def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     """Read one file; the first of several decides about names, and how times are written."""
     names, path = file.names, file.path
-    goal = None if wanted.target is None else target_position(names, wanted.target, path)
-    kept = without_dropped(names, wanted.drop, goal, path)
-    named = name_columns(names, wanted.categorical, goal, path)
+    goals = [] if wanted.target is None else target_positions(names, wanted.target, path)
+    kept = without_dropped(names, wanted.drop, goals, path)
+    named = name_columns(names, wanted.categorical, goals, path)
     label = scales = clock = None
-    used_for: dict[int | None, str] = {goal: "the target"}
+    used_for: dict[int | None, str] = dict.fromkeys(goals, "the target")
     if wanted.group is not None:
         label = column_holding("groups", names, wanted.group, used_for, path)
         used_for[label] = "the group"
@@ -245,10 +248,10 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     unread = sorted(set(range(len(names))).difference(kept))
     used_for |= dict.fromkeys(unread, "left out")
     dates = calendar_columns(names, wanted.calendar, used_for, path)
-    index = file.index if file.index not in (goal, label, scales, clock, *dates) else None
+    index = file.index if file.index not in (*goals, label, scales, clock, *dates) else None
     unread += [] if index is None else [index]
     kept = [k for k in kept if k not in (label, index, scales, clock) or k in dates]
-    features = [k for k in kept if k != goal]
+    features = [k for k in kept if k not in goals]
     beside = [k for k in (scales, clock) if k is not None]
     if not features:
         raise InputError(
@@ -257,15 +260,16 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
         )
     notations: dict[int, Notation | None] = dict.fromkeys(dates)
     notations |= {} if clock is None else {clock: None}
-    may_be_named = features if goal is not None else []
+    may_be_named = features if goals else []
     if first is not None:
         may_be_named = []
         named |= {names.index(one.name) for one in first.columns if one.texts is not None}
         notations |= {k: first.calendars[names[k]] for k in dates}
         notations |= {} if clock is None else {clock: first.notation}
-    to_train = features if goal is not None else []
+    to_train = features if goals else []
     may_miss = [k for k in features if k not in dates] if wanted.impute else []
-    without_target = [goal] if wanted.drop_missing_target and goal is not None else []
+    one_target = goals[0] if len(goals) == 1 else None
+    without_target = goals if wanted.drop_missing_target or len(goals) > 1 else []
     columns = file.columns(
         [*kept, *beside],
         texts=named,
@@ -274,7 +278,7 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
         could_impute=[k for k in to_train if k not in dates],
         could_drop=to_train,
         label=label,
-        target=None if wanted.drop_missing_target else goal,
+        target=None if wanted.drop_missing_target else one_target,
         times=notations,
         glance=unread,
     )
@@ -287,10 +291,18 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     if scales is not None:
         weights = columns.pop().values
         check_weight_column(weights, names[scales], path)
-    present = np.ones(len(file.row_numbers), bool)
-    if goal is not None:
-        y = columns.pop(kept.index(goal)).values
-        present = ~np.isnan(y)
+    present: NDArray[np.bool_] = np.ones(len(file.row_numbers), bool)
+    if goals:
+        each = {k: columns.pop(kept.index(k)).values for k in sorted(goals, reverse=True)}
+        y = each[goals[0]] if len(goals) == 1 else np.stack([each[k] for k in goals], axis=1)
+        present = np.isfinite(y.reshape(len(y), -1)).any(axis=1)
+        if not present.all() and not wanted.drop_missing_target:
+            number = file.row_numbers[np.argmin(present)]
+            raise ParameterError(
+                f"{shown(path)}: row {number} has none of the targets "
+                f"{listed([names[k] for k in goals])}; leave such rows out with ",
+                Parameter("drop_missing_target", True),
+            )
         if not present.all():
             remarks.append(f"{plural(int((~present).sum()), 'row')} without a target left out")
         if weights is not None and not weights[present].all():
@@ -301,7 +313,7 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     return Table(
         tuple(one._replace(values=one.values[present]) for one in columns),
         None if y is None else y[present],
-        None if goal is None else names[goal],
+        tuple(names[k] for k in goals),
         (path,),
         dropped=tuple(name for k, name in enumerate(names) if k not in used),
         impute=wanted.impute,

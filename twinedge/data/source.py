@@ -52,7 +52,7 @@ class Source(NamedTuple):
     encoding : Encoding
         Columns that the features are made of.
     target_name : str
-        Column of the target.
+        Column of the target; of several, all of them.
     rows : Split
         Rows to train, validate and test on.
     split : int
@@ -89,6 +89,8 @@ class Source(NamedTuple):
         the row in it. Rows of a test file of their own have none.
     tables : dict of str to int, optional
         Several files that the rows are from, and how many are from each.
+    targets : tuple of str
+        Columns of several targets. Then y is (n, m), NaN where one was not measured.
     options : dict, optional
         How the table was read and split, in JSON types, for the record: what differs from the
         defaults.
@@ -117,6 +119,34 @@ class Source(NamedTuple):
     numbers: NDArray[np.int64] | None = None
     options: dict[str, Any] | None = None
     tables: dict[str, int] | None = None
+    targets: tuple[str, ...] = ()
+
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of all targets."""
+        return self.targets or (self.target_name,)
+
+    def of_target(self, target: int) -> "Source":
+        """Return the rows that measured one of the targets, with that one."""
+        if not self.targets:
+            return self
+        known = np.isfinite(self.y[:, target])
+        place = np.cumsum(known) - 1
+        beside: dict[str, Any] = {
+            name: None if values is None else values[known]
+            for name in ("groups", "grouped", "weights", "times")
+            for values in [getattr(self, name)]
+        }
+        return self._replace(
+            X=self.X[known],
+            y=self.y[known, target],
+            rows=Split(*(place[rows[known[rows]]] for rows in self.rows)),
+            target_name=self.targets[target],
+            targets=(),
+            folds=(),
+            numbers=None,
+            **beside,
+        )
 
     def row_numbers(self) -> dict[str, NDArray[np.int64]]:
         """Return the numbers in the file of the rows to train, validate and test on, if known."""
@@ -210,9 +240,14 @@ def from_table(
         remarks += _describe_times(table, rows)
     grouped = table.groups is not None
     looked_at = [one for one in table.columns if one.name not in table.calendars]
-    found = suspects(looked_at, table.y, table.target_name, _row_names(table), grouped=grouped)
+    first, *others = table.y.reshape(len(table.y), -1).T
+    found = suspects(looked_at, first, table.targets[0], _row_names(table), grouped=grouped)
+    for name, y in zip(table.targets[1:], others, strict=True):
+        more = suspects(looked_at, y, name, _row_names(table), grouped=grouped)
+        found += [one for one in more if one not in found]
     if table.times is None and not grouped and table.file_of is None:
-        in_order = of_order(prepared.X, table.y, table.dated)
+        known = ~np.isnan(first)
+        in_order = of_order(prepared.X[known], first[known], table.dated)
         found += [] if in_order is None else [in_order]
     wrong = [Advice(where, *one.parts) for one in found]
     source = Source(
@@ -239,6 +274,7 @@ def from_table(
         ),
         options=_options({**reading, "folds": folds, "test": test}),
         tables=_rows_of_each(table),
+        targets=table.targets if len(table.targets) > 1 else (),
     )
     if crossed:
         folds_of = tuple(partial(_fold, source, table, rows) for rows in crossed)
@@ -351,7 +387,7 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
     X, y = read_features(
         test,
         source.encoding,
-        target=source.target_name,
+        target=source.targets or source.target_name,
         target_name=source.target_name,
         fillable=None if fill is None else np.isfinite(fill),
         skip_bad_rows=bool(reading.get("skip_bad_rows")),

@@ -78,8 +78,10 @@ class Table:
     columns : tuple of Column
         Features: numbers in the units of the file, and names; NaN where a cell is missing.
     y : ndarray of float64, shape (n,), or None
-        Target, in the units of the file; None if no target was requested.
-    target_name : str or None
+        Target, in the units of the file; None if no target was requested. Of several, shape (n, m),
+        NaN where one was not measured.
+    targets : tuple of str
+        Names of the targets.
     paths : tuple of Path
         The files, in the order of their rows.
     dropped : tuple of str
@@ -111,7 +113,7 @@ class Table:
 
     columns: tuple[Column, ...]
     y: NDArray[np.float64] | None
-    target_name: str | None
+    targets: tuple[str, ...]
     paths: tuple[Path, ...]
     dropped: tuple[str, ...]
     impute: bool = False
@@ -125,6 +127,11 @@ class Table:
     notation: Notation | None = None
     dated: tuple[str, ...] = ()
     calendars: Mapping[str, Notation] = field(default_factory=dict)
+
+    @property
+    def target_name(self) -> str | None:
+        """Name of the target; of several, all of them."""
+        return ", ".join(self.targets) or None
 
     @property
     def where(self) -> str:

@@ -17,11 +17,10 @@ from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import frame_columns, is_frame
 from twinedge.errors import InputError
+from twinedge.pack.layout import MAX_TARGETS
 from twinedge.scoring.weights import check_weights
 from twinedge.training.network import FloatArray
 from twinedge.wording import quoted
-
-MOST_TARGETS = 8  # that a pack holds
 
 
 class TableReader(BaseEstimator):
@@ -148,8 +147,8 @@ def _several_targets(y: Any) -> FloatArray:
     found: FloatArray = check_array(
         y, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y", ensure_min_samples=2
     )
-    if found.shape[1] > MOST_TARGETS:
-        raise InputError(f"y has {found.shape[1]} targets; a model has at most {MOST_TARGETS}")
+    if found.shape[1] > MAX_TARGETS:
+        raise InputError(f"y has {found.shape[1]} targets; a model has at most {MAX_TARGETS}")
     none = np.flatnonzero(np.isnan(found).all(axis=1))
     if len(none):
         raise InputError(f"y: row {none[0]} has none of the targets; leave such rows out")

@@ -79,7 +79,13 @@ def anchors_of(model: "TwinRegressor", target: int, anchors: Any) -> Any:
 
 
 def join_targets(model: "TwinRegressor", each: Sequence["TwinRegressor"]) -> None:
-    """Give a model of several targets what the models of each have learnt."""
+    """Give a model of several targets what the models of each have learnt.
+
+    If the user stopped it before it was learnt for all, none has it.
+    """
+    if any(one.difficulty_ is None for one in each):
+        for one in each:
+            one.difficulty_ = one.calibration_ = one.left_out_ = None
     for name in _OF_EACH:
         values = [getattr(one, name) for one in each]
         some = any(value is not None for value in values)

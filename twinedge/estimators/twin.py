@@ -380,6 +380,12 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         """Return the model of each target."""
         return [self.of_target(number) for number in range(self.targets_)]
 
+    @property
+    def coverages(self) -> list[float]:
+        """Coverages of the intervals of all targets, ascending; none without intervals."""
+        of_each = [getattr(one.calibration_, "quantiles", {}) for one in self.of_each_target()]
+        return sorted(set(of_each[0]).intersection(*of_each[1:]))
+
     def resolved(self) -> Any:
         """Return an unfitted copy with the chosen values in place of "auto"."""
         return super().resolved().set_params(input_map=self.input_map_)

@@ -135,6 +135,50 @@ class HeldOut:
         return found
 
 
+def held_out(model: "TwinRegressor", source: Source) -> list[HeldOut]:
+    """Predict the test rows of each target, those that measured it."""
+    each = enumerate(model.of_each_target())
+    return [HeldOut.of(one, source.of_target(target)) for target, one in each]
+
+
+def run_scores(
+    model: "TwinRegressor", source: Source, folds: Sequence[Sequence[HeldOut]] = ()
+) -> dict[str, Any]:
+    """Return the scores of a run on its test rows, or on all rows in folds.
+
+    Of several targets they are under ``targets``, a list of those of each, with what it costs to
+    share networks.
+    """
+    found = []
+    for target, one in enumerate(model.of_each_target()):
+        mine = source.of_target(target)
+        parts = [fold[target] for fold in folds] or [HeldOut.of(one, mine)]
+        scores = HeldOut.together(parts).scores() | (fold_scores(parts) if folds else {})
+        left_out = left_out_scores(one, mine)
+        if left_out:
+            scores |= {**left_out, "groups": scores["groups"] + left_out["groups"]}
+        if source.targets:
+            name = source.targets[target]
+            shared: dict[str, Any] = {"sharing": None, "advice": None}
+            if model.sharing_ is not None and (sharing := model.sharing_[target]) is not None:
+                shared = {"sharing": sharing, "advice": describe_sharing(name, sharing)}
+            scores = {"target": name, "rmse_val": one.validation_rmse_, **scores, **shared}
+        found.append(scores)
+    return {"targets": found} if source.targets else found[0]
+
+
+def describe_sharing(target: str, sharing: dict[str, Any]) -> str | None:
+    """Name the alternative for a target that suffers from sharing networks; None if it does not."""
+    if not sharing["suffers"]:
+        return None
+    more = 100 * (sharing["shared"] / sharing["alone"] - 1)
+    return (
+        f"{target} suffers from sharing networks: on training rows that networks did not see, its "
+        f"RMSE is {more:.0f} % larger than with networks of its own ({sharing['shared']:.4g} "
+        f"against {sharing['alone']:.4g}). A pack for {target} alone is the alternative."
+    )
+
+
 def fold_scores(folds: Sequence[HeldOut]) -> dict[str, Any]:
     """Return the scores of each fold, and the mean of their errors with its standard error.
 

@@ -1,0 +1,139 @@
+"""Training for several targets from the command line, and the run that it writes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from twinedge import fit_csv, load
+from twinedge.errors import InputError
+from twinedge.evaluation.held_out import describe_sharing
+from twinedge.provenance import TrainingRows
+
+BRIEF = ("--hidden", 8, "--effort", "quick", "--steps", 400, "--activation", "silu")
+
+
+def lines(rows=150):
+    rng = np.random.default_rng(0)
+    yield 'a,b,NOX,"CO, lab",note'
+    for row, (a, b) in enumerate(rng.uniform(-1, 1, (rows, 2))):
+        lab = "" if row % 5 == 0 else f"{100 * a * b + rng.normal():.3f}"
+        yield f"{a:.4f},{b:.4f},{np.sin(2 * a) + 0.05 * rng.normal():.4f},{lab},{row % 3}"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("targets") / "turbine.csv"
+    path.write_text("\n".join(lines()) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(table):
+    return fit_csv(
+        table,
+        target=["NOX", "CO, lab"],
+        drop="note",
+        hidden=8,
+        effort="quick",
+        steps=400,
+        activation="silu",
+        random_state=0,
+        run=table.with_name("run"),
+    )
+
+
+def test_a_run_of_several_targets_is_read_as_it_was_written(run, table):
+    read = load(table.with_name("run"))
+    x = run.test[0]
+    assert read.model.target_names_ == ("NOX", "CO, lab")
+    assert read.target_name == "NOX, CO, lab"
+    for ask in ("predict", "spread", "predict_interval"):
+        np.testing.assert_array_equal(
+            getattr(read.model, ask)(x, **({"coverage": 0.5} if "interval" in ask else {})),
+            getattr(run.model, ask)(x, **({"coverage": 0.5} if "interval" in ask else {})),
+        )
+    np.testing.assert_array_equal(read.model.validation_rmse_, run.model.validation_rmse_)
+    assert read.model.trust_ == run.model.trust_
+    assert read.model.coverages == run.model.coverages
+    assert json.loads((table.with_name("run") / "run.json").read_text())["target_names"]
+    one = read.model.of_target("CO, lab")
+    np.testing.assert_array_equal(one.predict(x), run.model.predict(x)[:, 1])
+    assert "NOX, CO, lab" in read._repr_html_()
+
+
+def test_every_target_has_scores_of_the_rows_that_measured_it(run):
+    first, second = run.scores["targets"]
+    assert (first["target"], second["target"]) == ("NOX", "CO, lab")
+    X, Y = run.test
+    error = (run.model.predict(X) - Y)[:, 1]
+    known = error[np.isfinite(error)]
+    assert 0 < len(known) < len(error)
+    assert second["rmse_test"] == pytest.approx(np.sqrt(np.mean(known**2)))
+    assert first["rmse_test"] < first["rmse_mean"]
+    assert 0.7 < first["coverage_test"] <= 1
+    assert first["sharing"] is None  # the folds were too short to tell
+
+
+def test_the_digest_of_rows_knows_all_targets(run):
+    model = run.model
+    digest = TrainingRows.of(model.anchor_X_, model.anchor_y_)
+    assert digest.known(model.anchor_X_, model.anchor_y_).rows == len(model.anchor_y_)
+    assert digest.known(model.anchor_X_, model.anchor_y_[:, ::-1]).rows == 0
+
+
+def test_targets_may_be_named_in_any_of_three_ways(cli, table, tmp_path):
+    names = table.with_name("plain.csv")
+    names.write_text(table.read_text().replace('"CO, lab"', "CO"))
+    options = ("--drop", "note", *BRIEF, "-o", tmp_path / "run", "--json", "--quiet")
+    first = cli("train", names, "--target", "NOX,CO", *options).json
+    again = cli("train", names, "--target", "NOX", "--target", "CO", *options).json
+    by_number = cli("train", names, "--target", "2,3", *options).json
+    for one in (first, again, by_number):
+        one.pop("seconds")
+    assert first == again == by_number
+    assert [one["target"] for one in first["targets"]] == ["NOX", "CO"]
+
+
+def test_scores_are_printed_in_a_table(cli, table, tmp_path):
+    found = cli(
+        *("train", table, "--target", "NOX", "--target", "CO, lab", "--drop", "note", *BRIEF),
+        *("-o", tmp_path / "run", "--quiet", "--folds", 2),
+    )
+    head = next(line for line in found.out.splitlines() if line.startswith("target  "))
+    assert "rmse test" in head
+    assert "rmse fold mean" in head
+    assert [line for line in found.out.splitlines() if line.startswith("CO, lab  ")]
+
+
+WRONG = {
+    "one twice": ("NOX,NOX", "target 'NOX' is named twice"),
+    "one that is dropped": ("NOX,note", "column 'note' is the target and cannot be dropped"),
+    "one that is not there": ("NOX,SO2", "no column 'SO2' for the target"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_targets_are_refused_in_one_line(refused, table, case):
+    target, message = WRONG[case]
+    refused("train", table, "--target", target, "--drop", "note", "-o", "run", says=[message])
+
+
+def test_a_row_without_any_target_is_refused_or_left_out(table, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([*lines(), "0.1,0.2,,,1"]) + "\n")
+    with pytest.raises(InputError, match=r"row 152 has none of the targets .*drop_missing_target"):
+        fit_csv(path, target=["NOX", "CO, lab"], drop="note")
+
+
+def test_a_curve_of_several_targets_is_refused(table):
+    with pytest.raises(InputError, match="is for a model of one target"):
+        fit_csv(table, target=["NOX", "CO, lab"], drop="note", target_curve="sqrt")
+
+
+def test_the_alternative_is_named_where_a_target_suffers():
+    words = describe_sharing("CO", {"shared": 1.1, "alone": 1.0, "suffers": True})
+    assert words.startswith("CO suffers from sharing networks")
+    assert "10 % larger" in words
+    assert words.endswith("A pack for CO alone is the alternative.")
+    assert describe_sharing("CO", {"shared": 1.01, "alone": 1.0, "suffers": False}) is None
