@@ -137,3 +137,24 @@ def test_the_alternative_is_named_where_a_target_suffers():
     assert "10 % larger" in words
     assert words.endswith("A pack for CO alone is the alternative.")
     assert describe_sharing("CO", {"shared": 1.01, "alone": 1.0, "suffers": False}) is None
+
+
+def test_a_run_predicts_and_is_evaluated_target_by_target(cli, run, table):
+    folder = table.with_name("run")
+    predicted = cli("predict", folder, table, "--quiet", "--coverage", 0.5)
+    head, *rows = predicted.out.splitlines()
+    assert head.startswith("NOX,NOX_spread,")
+    assert '"CO, lab","CO, lab_spread"' in head
+    assert len(rows) == 150
+    found = cli("evaluate", folder, table, "--json", "--quiet").json["targets"]
+    assert (found["NOX"]["rows"], found["CO, lab"]["rows"]) == (150, 120)
+    assert found["NOX"]["rmse"] < found["NOX"]["baseline_rmse"]
+
+
+@pytest.mark.slow
+def test_every_target_is_checked_by_itself(cli, table):
+    options = ("--drop", "note", "--effort", "quick", "--quiet")
+    found = cli("check", table, "--target", "NOX", "--target", "CO, lab", *options, "--json").json
+    alone = cli("check", table, "--target", "NOX", "--drop", "CO, lab", *options, "--json").json
+    assert [one["target"] for one in found["targets"]] == ["NOX", "CO, lab"]
+    assert found["targets"][0]["rmse_twin"] == pytest.approx(alone["rmse_twin"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.output import note, print_json, print_table, print_text
 from twinedge.cli.reading import read_source
+from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.evaluation.suitability import Suitability
@@ -57,29 +58,49 @@ def check(
     compared on training rows that they did not see, in five folds; with --group, whole groups are
     held out, with --time, blocks of time. Errors are in units of the target. A model that differs
     from the twin by no more than chance explains (a 90 % interval) is called neither better nor
-    worse.
+    worse. Each of several targets is learnt by itself, so that this takes as many times as long.
     """
     source = read_source(tables, reading, dataset, split, quiet=quiet)
     for remark in source.remarks:
         note(remark, quiet=quiet)
     from twinedge.evaluation.suitability import suitability
-    from twinedge.evaluation.verdict import NAMES
     from twinedge.fitting import check_curve
     from twinedge.run_folder import checkpoint_of
 
     check_curve(source, target_curve)
-    found = suitability(
-        source,
-        effort=effort,
-        seed=seed,
-        target_curve=target_curve,
-        n_jobs=n_jobs or -1,
-        verbose=not quiet,
-        checkpoint=None if output is None else checkpoint_of(output),
-    )
+    if source.targets and output is not None:
+        raise InputError("--output keeps the networks of one target, not of several; leave it out")
+    each = [source.of_target(target) for target in range(len(source.target_names))]
+    found = [
+        suitability(
+            one,
+            effort=effort,
+            seed=seed,
+            target_curve=target_curve,
+            n_jobs=n_jobs or -1,
+            verbose=not quiet,
+            checkpoint=None if output is None else checkpoint_of(output),
+        )
+        for one in each
+    ]
     if as_json:
-        print_json({"dataset": source.name, "split": split, "effort": effort, **_result(found)})
+        results = [_result(one) for one in found]
+        if source.targets:
+            names = source.targets
+            targets = [{"target": name, **one} for name, one in zip(names, results, strict=True)]
+            results = [{"targets": targets}]
+        print_json({"dataset": source.name, "split": split, "effort": effort, **results[0]})
         return
+    for number, (one, suits) in enumerate(zip(each, found, strict=True)):
+        if source.targets:
+            print_text(*[""] * min(number, 1), f"{one.target_name}, by a twin of its own:")
+        _print_table(suits)
+
+
+def _print_table(found: "Suitability") -> None:
+    """Print the errors of all models for a target, and which is the best."""
+    from twinedge.evaluation.verdict import NAMES
+
     print_table(
         ("model", "RMSE", "to the twin", "by chance"),
         [

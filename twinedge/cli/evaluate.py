@@ -197,8 +197,8 @@ def _of_run(folder: Path, table: Path, reading: dict[str, Any]) -> list[_Evaluat
     seen = {row.tobytes() for row in trained_on}
     rows = np.column_stack([x, y]).astype(float)
     known = Known(sum(row.tobytes() in seen for row in rows), True)
-    levels = [] if model.calibration_ is None else list(model.calibration_.quantiles)
-    return _evaluate(model, (trained.target_name,), levels, x, y, known, reading)
+    names = model.target_names_ if model.targets_ > 1 else (trained.target_name,)
+    return _evaluate(model, names, model.coverages, x, y, known, reading)
 
 
 def _of_device(device: "Device", table: Path, reading: dict[str, Any]) -> list[_Evaluated]:

@@ -162,8 +162,7 @@ def _with_run(
     outside = _named(model.outside(x) & ~absent, trained.encoding)
     columns = {"prediction": mean, "spread": std, "outside": outside}
     result: dict[str, Any] = {"run": str(folder)}
-    levels = () if model.calibration_ is None else tuple(model.calibration_.quantiles)
-    coverage = _coverage(coverage, levels, quiet)
+    coverage = _coverage(coverage, tuple(model.coverages), quiet)
     if coverage is not None:
         ends = model.predict_interval(x, coverage, **options)
         columns["spread"] = model.spread(x, **options)
@@ -171,7 +170,8 @@ def _with_run(
         _note_others(anchors != "auto" or neighbors is not None, quiet)
     if trained.fill_values is not None:
         columns["missing"] = _named(absent, trained.encoding)
-    _print(result, (trained.target_name,), coverage, columns, output, as_json, quiet)
+    names = model.target_names_ if model.targets_ > 1 else (trained.target_name,)
+    _print(result, names, coverage, columns, output, as_json, quiet)
 
 
 def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:

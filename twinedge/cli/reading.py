@@ -72,7 +72,11 @@ def read_run_points(
 
     encoding, values = run.encoding, run.fill_values
     values = np.full(len(encoding.inputs), np.nan) if values is None else values
-    options |= {"target": run.target_name if target else None, "target_name": run.target_name}
+    names: tuple[str, ...] = run.model.target_names_ if run.model.targets_ > 1 else ()
+    options |= {
+        "target": (names or run.target_name) if target else None,
+        "target_name": run.target_name,
+    }
     x, y = read_points(table, encoding, np.isfinite(values), **options)
     absent = np.isnan(x)
     return (np.where(absent, values, x), y), absent

@@ -291,11 +291,11 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     if scales is not None:
         weights = columns.pop().values
         check_weight_column(weights, names[scales], path)
-    present: NDArray[np.bool_] = np.ones(len(file.row_numbers), bool)
+    present = np.ones(len(file.row_numbers), bool)
     if goals:
         each = {k: columns.pop(kept.index(k)).values for k in sorted(goals, reverse=True)}
         y = each[goals[0]] if len(goals) == 1 else np.stack([each[k] for k in goals], axis=1)
-        present = np.isfinite(y.reshape(len(y), -1)).any(axis=1)
+        present = np.asarray(np.isfinite(y.reshape(len(y), -1)).any(axis=1))
         if not present.all() and not wanted.drop_missing_target:
             number = file.row_numbers[np.argmin(present)]
             raise ParameterError(
