@@ -19,7 +19,7 @@ DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo
 	gcc libc6-dev
 DEBIAN_check = $(DEBIAN_demo)
 DEBIAN_dev   = $(DEBIAN_demo) g++ ccache cmake clang clang-format clang-tidy cppcheck libclang-rt-14-dev lld \
-	libsimde-dev tcc fish zsh \
+	libsimde-dev tcc fish zsh mosquitto openssl \
 	gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm \
 	gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc \
 	gcc-xtensa-lx106 picolibc-xtensa-lx106-elf \

@@ -43,7 +43,7 @@ TRAINED = (
     "train_speed",
 )
 # They measure code, and models of a given shape: what training makes of these does not matter.
-OTHERS = ("device", "fleet", "footprint", "fuzz", "host_latency", "streaming")
+OTHERS = ("device", "fleet", "footprint", "fuzz", "host_latency", "serve", "streaming")
 REPRODUCTION = "reproduction"
 OWN_COST = 40.0  # seconds of a cell of the reproduction that our own trainer computes
 

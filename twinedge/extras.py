@@ -14,6 +14,7 @@ EXTRAS = {
     **dict.fromkeys(("matplotlib", "jinja2"), "report"),
     **dict.fromkeys(("pandas", "pyarrow", "openpyxl"), "tables"),
     "distributed": "cluster",
+    "paho": "mqtt",
 }
 
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "predict out/model.onnx data.csv": [{"onnx"}],
     "predict out/model_float_twin.onnx data.csv": [{"onnx"}],
     "predict out/model.twin data.parquet": [{"tables"}],
+    "serve out/model.twin --mqtt mqtt://localhost:1 --topic raw --quiet": [{"mqtt"}],
     f"train data.csv --target level -o trained {TINY}": [{"train"}],
     "predict run data.csv": [{"train"}],
     "evaluate run data.csv": [{"train"}],
@@ -47,9 +48,9 @@ COMMANDS = {
     "report out/model.twin --data data.csv -o pack.html": [{"report"}],
     "report run --quick --anchors 8 -o run.html": [{"train", "report"}],
 }
-# Runs all of them in one process, since TensorFlow takes seconds to load.
+# Runs all of them in one process, since TensorFlow takes seconds to load. What serves is stopped.
 RUN = """
-import io, json, sys
+import io, json, os, signal, sys, threading
 from contextlib import redirect_stderr, redirect_stdout
 from twinedge.cli import main
 try:
@@ -57,8 +58,18 @@ try:
     PLANS["quick"] = Plan(folds=20, final=50, teachers=False)  # of the check
 except ModuleNotFoundError:
     pass
+
+def end(over):
+    while signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        if over.wait(0.02):
+            return
+    os.kill(os.getpid(), signal.SIGTERM)
+
 done = {}
 for line in json.loads(sys.argv[1]):
+    over = threading.Event()
+    if line.startswith("serve"):
+        threading.Thread(target=end, args=(over,), daemon=True).start()
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as output:
         try:
             main(line.split())
@@ -66,6 +77,7 @@ for line in json.loads(sys.argv[1]):
             code = stop.code
         except BaseException as error:
             code = repr(error)
+    over.set()
     done[line] = code, output.getvalue()
 print(json.dumps(done))
 """

@@ -24,6 +24,7 @@ from twinedge.cli import (
     inspect,
     predict,
     report,
+    serve,
     store,
     train,
 )
@@ -71,6 +72,7 @@ for _command in (
     train.train,
     export.export,
     predict.predict,
+    serve.serve,
     evaluate.evaluate,
     calibrate.calibrate,
     adapt.adapt,

@@ -84,6 +84,11 @@ class PackDevice(Device):
         """Number of points learnt on site."""
         return len(self.points)
 
+    def without_points(self) -> "PackDevice":
+        """Return a device that shares this pack and has learnt nothing."""
+        file, backend = Path(self.info["file"]), self.info["backend"]
+        return PackDevice(self.pack, file, self.evaluator, backend, self._stamp)
+
     def keep(self, path: str | Path) -> None:
         """Keep what is learnt in a store, and load what is already there.
 

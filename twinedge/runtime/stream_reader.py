@@ -265,6 +265,16 @@ class QueryReader:
             value = json.loads(line)
         except (ValueError, RecursionError):
             raise QueryError("not JSON") from None
+        return self.from_json(value)
+
+    def from_json(self, value: Any) -> Query:
+        """Read a query from what JSON holds: an object, or an array.
+
+        Raises
+        ------
+        QueryError
+            If it cannot be read.
+        """
         if isinstance(value, dict):
             missing = [name for name in self._names if name not in value]
             if missing:

@@ -97,6 +97,13 @@ class Replies:
                 answers += self._answer(list(some))
         return answers
 
+    def records(self, x: Array, device: Device | None = None) -> list[dict[str, Any]]:
+        """Answer queries ``(n, f)``, each with what its line of JSON would hold.
+
+        Another ``device`` has the same model, and has learnt other points.
+        """
+        return [self._record(values) for values in zip(*self._predict(x, device), strict=True)]
+
     def _learn(self, line: str) -> list[str]:
         """Answer a line, and learn from it if it carries its true value."""
         query, targets = self._reader.split_targets(line)
@@ -145,11 +152,11 @@ class Replies:
             return [(_error(str(error), as_json), as_json)]
         return [(self._header if one is None else one, as_json) for one in read]
 
-    def _predict(self, x: Array) -> _Columns:
+    def _predict(self, x: Array, device: Device | None = None) -> _Columns:
         """Predict queries: numbers or feature names, by field."""
         if not len(x):
             return [[] for _ in self._keys]
-        found = self._device.predict_all(x, self._coverage, self._neighbors)
+        found = (device or self._device).predict_all(x, self._coverage, self._neighbors)
         columns: dict[str, Any] = {
             name: self._named(one) if one.dtype == bool else one.T.tolist()
             for name, one in zip(found._fields, found, strict=True)
@@ -171,13 +178,16 @@ class Replies:
         return names
 
     def _in_json(self, values: Iterable[_Value]) -> str:
+        return json.dumps(self._record(values))
+
+    def _record(self, values: Iterable[_Value]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for (field, name), value in zip(self._keys, map(_short, values), strict=True):
             if name:
                 found.setdefault(field, {})[name] = value
             else:
                 found[field] = value
-        return json.dumps(found)
+        return found
 
 
 def serve(
