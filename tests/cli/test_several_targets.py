@@ -207,3 +207,18 @@ def test_lines_are_answered_with_all_targets(cli, pack, monkeypatch):
     assert header.endswith("CO_high,outside,missing")
     assert answer == last
     assert list(json.loads(as_json)["low"]) == ["NOX", "CO"]
+
+
+def test_a_budget_counts_all_targets(cli, pack):
+    shown = cli("budget", pack, "--json")
+    assert shown.code == 0
+    assert shown.json["targets"] == 2
+    assert shown.json["twin_bytes"] <= shown.json["file_bytes"] == len(pack.read_bytes())
+    single = Path("single.twin")
+    single.write_bytes(write_pack(read_pack(pack.read_bytes()).single(0)))
+    alone = cli("budget", single, "--json").json
+    assert "targets" not in alone
+    # An anchor's target, a last layer with a bias, and twice as many outputs of a network.
+    assert shown.json["twin_params"] - alone["twin_params"] == 6 + 8 + 1
+    assert shown.json["ann_params"] - alone["ann_params"] == 6 * (8 + 1)
+    assert cli("budget", pack).code == 0

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from twinedge.budget.model import twin_bytes
+from twinedge.budget.read_model import of_pack
 from twinedge.errors import InputError
 from twinedge.pack import PackError, Reason, joined, read_header, read_pack, write_pack
 from twinedge.pack.contents import metadata_of, target_names
@@ -95,6 +97,19 @@ def test_no_byte_is_left_out_or_counted_twice(packs):
             end += piece.size
         assert end == len(data) == sum(uses(found.pieces).values())
         assert len(found.ranges) == features + outputs
+
+    holds()
+
+
+def test_a_budget_counts_the_bytes(packs):
+    @quick
+    @given(drawn)
+    def holds(case):
+        seed, outputs, features, scaled = case
+        pack = replace(random_pack(packs, seed, outputs, features, scaled), ids=None)
+        model = of_pack(pack)
+        assert model.targets == outputs
+        assert twin_bytes(model) == len(write_pack(pack, metadata=False))
 
     holds()
 

@@ -281,6 +281,7 @@ def summarise(
         "map_rows": model.map_rows,
         "map_curves": model.map_curves,
         "target_bins": model.target_bins,
+        **({"targets": model.targets} if model.targets > 1 else {}),
         "ann_params": model.ann_params,
         "twin_params": model.twin_params,
         "ann_bytes": ann,

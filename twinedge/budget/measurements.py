@@ -207,8 +207,11 @@ class Runtime:
     def build(self, model: Model) -> Build | None:
         """Return the build for a model; None if it, or a part that it needs, was not measured.
 
-        A build with intervals also serves a model without, though it is a little too large.
+        A build with intervals also serves a model without, though it is a little too large. Several
+        targets were not measured.
         """
+        if model.targets > 1:
+            return None
         kind = build_kind(model)
         build = self.builds.get(kind) or self.builds.get((*kind[:3], True))
         for name in parts_of(model):

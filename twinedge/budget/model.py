@@ -27,6 +27,7 @@ from twinedge.pack.layout import (
     MAX_CURVE_BINS,
     MAX_LEVELS,
     MAX_MAP_ROWS,
+    MAX_TARGETS,
     MAX_TWINS,
     MAX_WIDTH,
     TWIN_HEAD,
@@ -118,6 +119,8 @@ class Model:
         Number of features with a curve.
     target_bins : int
         Number of bins of the target curve; 0 without one.
+    further_bins : tuple of int
+        The same of each further target; empty for a single one.
     identified : bool
         Whether the pack has a self-test and an identity, as exports have. Only the length of the
         pack depends on it, as with ``levels``.
@@ -135,6 +138,7 @@ class Model:
     map_rows: int = 0
     map_curves: int = 0
     target_bins: int = 0
+    further_bins: tuple[int, ...] = ()
     identified: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -158,9 +162,12 @@ class Model:
         fault = self._map_fault()
         if fault:
             raise InputError(fault)
-        if not 0 <= self.target_bins <= MAX_CURVE_BINS:
-            bins = f"{self.target_bins} bins of a target curve"
-            raise InputError(f"{bins}: a pack has 1 to {MAX_CURVE_BINS}, or none")
+        for count in (self.target_bins, *self.further_bins):
+            if not 0 <= count <= MAX_CURVE_BINS:
+                bins = f"{count} bins of a target curve"
+                raise InputError(f"{bins}: a pack has 1 to {MAX_CURVE_BINS}, or none")
+        if self.targets > MAX_TARGETS:
+            raise InputError(f"{self.targets} targets: a pack has 1 to {MAX_TARGETS}")
 
     def _map_fault(self) -> str | None:
         """Say what no map can have; None if there is no map, or a possible one."""
@@ -230,6 +237,11 @@ class Model:
         return self.map_rows * (self.map_outputs + 1)
 
     @property
+    def targets(self) -> int:
+        """How many numbers are predicted."""
+        return 1 + len(self.further_bins)
+
+    @property
     def twins(self) -> int:
         """Number of networks."""
         return len(self.counts)
@@ -257,7 +269,8 @@ class Model:
     @property
     def ann_params(self) -> int:
         """Parameters of as many ordinary networks as there are members."""
-        return ann_params(self.features, self.hidden, self.members)
+        further = self.members * (self.hidden[-1] + 1) * (self.targets - 1)
+        return ann_params(self.features, self.hidden, self.members) + further
 
     @property
     def twin_params(self) -> int:
@@ -265,7 +278,9 @@ class Model:
 
         The knots and the table of an input map are counted as well.
         """
-        return twin_params(self.inputs, self.hidden, self.anchors, self.twins) + self.map_params
+        further = self.twins * (self.hidden[-1] + 1) + self.anchors
+        single = twin_params(self.inputs, self.hidden, self.anchors, self.twins) + self.map_params
+        return single + (self.targets - 1) * further
 
     @property
     def multiply_adds(self) -> int:
@@ -277,9 +292,9 @@ class Model:
         each feature with a curve.
         """
         half = self.inputs * self.hidden[0]
-        behind = sum(rows * columns for rows, columns in pairwise((*self.hidden, 1)))
+        behind = sum(rows * columns for rows, columns in pairwise((*self.hidden, self.targets)))
         distances = self.inputs * self.anchors if self.neighbors else 0
-        second = self.members * self.hidden[-1] if self.scaled else 0
+        second = self.members * self.hidden[-1] * self.targets if self.scaled else 0
         pairs = 2 * (self.twins * half + self.members * (half + behind))
         return pairs + second + distances + 2 * self.map_curves * self.map_outputs
 
@@ -344,7 +359,8 @@ def ann_bytes(model: Model, members: int | None = None) -> int:
     members = model.members if members is None else members
     if model.weights in _FLOATS:
         return _FLOATS[model.weights] * (model.ann_params // model.members) * members
-    shape = Shape(model.features, model.hidden, KERNELS[model.weights], 1, 1)
+    kernel = KERNELS[model.weights]
+    shape = Shape(model.features, model.hidden, kernel, 1, 1, targets=model.targets)
     fault = shape.fault()
     if fault:
         raise InputError(fault)
@@ -377,6 +393,7 @@ def pack_fault(model: Model) -> str | None:
 
 
 def _shape(model: Model) -> Shape:
+    bins = (model.target_bins, *model.further_bins)
     return Shape(
         model.features,
         model.hidden,
@@ -385,7 +402,8 @@ def _shape(model: Model) -> Shape:
         model.anchors,
         scaled=model.scaled,
         map=(model.map_outputs, model.map_rows) if model.map_outputs else None,
-        curve_bins=(model.target_bins,) if model.target_bins else (),
+        targets=model.targets,
+        curve_bins=bins if any(bins) else (),
     )
 
 
@@ -399,7 +417,7 @@ def _sections(model: Model) -> dict[Kind, int]:
     if model.intervals and ranges is not None:
         sections[Kind.DOMAIN] = ranges  # even without levels of intervals
     if model.identified:
-        sections[Kind.SELF_TEST] = self_test_size(model.features)
+        sections[Kind.SELF_TEST] = self_test_size(model.features, model.targets)
         sections[Kind.IDENTITY] = IDENTITY.size
     return sections
 

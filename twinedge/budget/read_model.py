@@ -46,8 +46,8 @@ def of_pack(pack: Pack) -> Model:
         rows, outputs = pack.map.table.shape
         curves = int(np.count_nonzero(pack.map.bins))
         model = replace(model, map_outputs=outputs, map_rows=rows, map_curves=curves)
-    if pack.target_curve is not None:
-        model = replace(model, target_bins=len(pack.target_curve.values) - 1)
+    bins = [0 if (one := each.target_curve) is None else one.bins for each in pack.every_target]
+    model = replace(model, target_bins=bins[0], further_bins=tuple(bins[1:]))
     if pack.intervals is None and pack.domain is None:
         return model
     levels = 0 if pack.intervals is None else len(pack.intervals.quantiles)
