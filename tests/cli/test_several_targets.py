@@ -181,7 +181,6 @@ def test_a_store_is_shown_exported_and_merged(cli, refused, pack, table):
     cli("store", "merge", "site.store", "--targets", 2, "-o", "all.store")
     assert cli("store", "show", "all.store", "--pack", pack, "--json").json["points"] == 40
     refused("store", "show", "site.store", "--targets", 9, says=["site.store", "9 targets"])
-    refused("fleet", "site.store", "--pack", pack, says=["2 targets", "store show"])
 
 
 def test_what_is_inside_is_shown_for_each_target(cli, pack):
@@ -222,3 +221,17 @@ def test_a_budget_counts_all_targets(cli, pack):
     assert shown.json["twin_params"] - alone["twin_params"] == 6 + 8 + 1
     assert shown.json["ann_params"] - alone["ann_params"] == 6 * (8 + 1)
     assert cli("budget", pack).code == 0
+
+
+def test_a_fleet_is_ranked_by_one_of_the_targets(cli, refused, pack, table):
+    cli("adapt", pack, table, "--store", "site.store")
+    shown = cli("store", "show", "site.store", "--pack", pack, "--json").json["targets"]
+    for name, used in (("NOX", 30), ("CO", 39)):
+        [device] = cli("fleet", "site.store", "--pack", pack, "--target", name, "--json").json[
+            "ranking"
+        ]
+        assert (device["points"], device["used"]) == (40, used)
+        for score in ("rmse_shipped", "rmse_adapted"):
+            assert device[score] == pytest.approx(shown[name][score])
+    refused("fleet", "site.store", "--pack", pack, says=["NOX, CO", "--target NOX"])
+    refused("fleet", "site.store", "--pack", pack, "--target", "SO2", says=["NOX, CO"])

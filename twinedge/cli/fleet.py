@@ -36,6 +36,9 @@ _LISTED = 10  # files that are of no use
     required=True,
     text="Pack of the devices, or a newer one.",
 )
+@options.option(
+    "--target", metavar="NAME", text="Which of several targets to rank by."
+)
 @options.value("--top", "N", Whole(0), default=_SHOWN, text="How many devices to show.")
 @options.choice(
     "--by",
@@ -51,6 +54,7 @@ _LISTED = 10  # files that are of no use
 def fleet(
     stores: tuple[Path, ...],
     pack: Path,
+    target: str | None,
     top: int,
     by: str,
     output: Path | None,
@@ -82,7 +86,9 @@ def fleet(
         raise InputError("--jobs is for this machine: a --cluster has its own workers")
     if output is not None:
         check_file(output)
-    found = evaluate_fleet(stores, pack, jobs=n_jobs, cluster=cluster, verbose=not quiet)
+    found = evaluate_fleet(
+        stores, pack, target=target, jobs=n_jobs, cluster=cluster, verbose=not quiet
+    )
     if output is not None:
         from twinedge.fleet.report import fleet_page
 

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from twinedge.errors import InputError, Parameter, ParameterError
+from twinedge.errors import InputError, Parameter, ParameterError, wrong_value
 from twinedge.fleet.device_checks import FINDINGS
 from twinedge.fleet.retraining import Gain, estimate_gain
 from twinedge.fleet.stores import (
@@ -22,7 +22,7 @@ from twinedge.fleet.stores import (
     find_stores,
     with_contents,
 )
-from twinedge.pack.contents import Pack
+from twinedge.pack.contents import Pack, target_names
 from twinedge.progress import progress_bar
 from twinedge.runtime.loading import core_count
 from twinedge.runtime.pack_device import read_pack_file
@@ -111,6 +111,7 @@ def evaluate_fleet(
     stores: Sequence[str | Path],
     pack: str | Path,
     *,
+    target: str | None = None,
     jobs: int | None = None,
     cluster: str | None = None,
     verbose: bool = False,
@@ -123,6 +124,8 @@ def evaluate_fleet(
         Files, folders or patterns; also dumps of microcontrollers.
     pack : path
         The ``.twin`` file that the devices have, or a newer one of the same schema.
+    target : str, optional
+        Which target to evaluate, if it has several.
     jobs : int, optional
         How many processes read stores; by default one per core, if there are many stores.
     cluster : str, optional
@@ -139,15 +142,12 @@ def evaluate_fleet(
     content, data = read_pack_file(pack)
     if content.intervals is None:
         raise InputError(f"{pack} has no intervals: its devices cannot learn")
-    if content.others:
-        raise InputError(
-            f"{pack} predicts {len(content.every_target)} targets, and fleet evaluates one: "
-            "'twinedge store show' has the errors of each"
-        )
+    number = _number_of(target, target_names(content.metadata, len(content.every_target), "y"))
+    content = content.single(number)
     paths, missing = find_stores(stores, pack)
     unused = [{"file": shown(one), "why": "does not exist"} for one in missing]
     tasks = [
-        Task(start, data, [(path, None) for path in paths[start : start + _BATCH]])
+        Task(start, data, [(path, None) for path in paths[start : start + _BATCH]], number)
         for start in range(0, len(paths), _BATCH)
     ]
     batches: list[Batch] = []
@@ -169,6 +169,21 @@ def evaluate_fleet(
         if names[one["device"]] > 1:
             one["device"] = one["file"]
     return Fleet(content, sorted(devices, key=_by_severity), unused, gain)
+
+
+def _number_of(target: str | None, names: Sequence[str]) -> int:
+    """Return the number of a target, which must be named if there are several."""
+    if target is None and len(names) == 1:
+        return 0
+    if target is None:
+        raise ParameterError(
+            f"the pack predicts {', '.join(names)}: name the target to evaluate with ",
+            Parameter("target", names[0]),
+        )
+    if target not in names:
+        which = f"is not {names[0]}" if len(names) == 1 else f"is not one of {', '.join(names)}"
+        raise wrong_value("target", target, f"{which}, which the pack predicts")
+    return names.index(target)
 
 
 def _evaluate(tasks: list[Task], jobs: int | None, cluster: str | None) -> Iterator[Batch]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
 from twinedge.fleet.device_checks import check_device
-from twinedge.pack import read_pack
+from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime import reference
 from twinedge.runtime.evaluator import Reference
@@ -74,12 +74,13 @@ class Task(NamedTuple):
     """A batch of stores for one worker.
 
     ``stores`` are paths and None where the worker reads the files itself, otherwise their bytes,
-    compressed: most of a store is erased.
+    compressed: most of a store is erased. ``target`` is the number of the one to evaluate.
     """
 
     number: int
     pack: bytes
     stores: list[tuple[Path, bytes | None]]
+    target: int = 0
 
 
 def with_contents(task: Task) -> Task:
@@ -144,8 +145,9 @@ class Batch(NamedTuple):
 
 def evaluate_batch(task: Task) -> Batch:
     """Read the stores of a batch, and check their devices."""
-    pack, raw, stamp = _open_pack(task.pack)
-    found = [_read_store(path, data, pack, stamp) for path, data in task.stores]
+    whole, raw, stamp = _open_pack(task.pack, task.target)
+    pack = whole.single(task.target)
+    found = [_read_store(path, data, whole, stamp, task.target) for path, data in task.stores]
     summaries = [one for one in found if isinstance(one, StoreSummary)]
     unused = [one for one in found if not isinstance(one, StoreSummary)]
     devices: list[dict[str, Any]] = []
@@ -177,7 +179,7 @@ def evaluate_batch(task: Task) -> Batch:
 
 
 def _read_store(
-    path: Path, data: bytes | None, pack: Pack, stamp: int
+    path: Path, data: bytes | None, pack: Pack, stamp: int, target: int
 ) -> StoreSummary | dict[str, str]:
     """Read a store that has points for a pack; otherwise say why it is of no use."""
     try:
@@ -189,6 +191,9 @@ def _read_store(
                 raise InputError(f"{path} is not a store of twinedge")
             summary = StoreSummary(path, content, Points.of(content))
         check_owner(path, summary.content, pack, stamp)
+        if pack.others and len(summary.points):
+            points = Points.of(summary.content, len(pack.every_target)).with_target(target)
+            summary = replace(summary, points=points)
         if len(summary.points):
             return summary
         damaged = summary.content.damaged
@@ -225,10 +230,12 @@ def _describe(summary: StoreSummary, at_points: Evaluated, pack: Pack) -> dict[s
 
 
 @lru_cache(maxsize=1)
-def _open_pack(data: bytes) -> tuple[Pack, Raw, int]:
-    """Return a pack, what evaluates it and its checksum."""
+def _open_pack(data: bytes, target: int) -> tuple[Pack, Raw, int]:
+    """Return a pack, what evaluates one of its targets, and its checksum."""
     pack = read_pack(data)
+    single = pack.single(target)
     try:
-        return pack, Native(data, pack).raw, stamp_of(data)
+        own = Native(write_pack(single) if pack.others else data, single)
+        return pack, own.raw, stamp_of(data)
     except MissingPackageError:
-        return pack, Reference(pack).raw, stamp_of(data)
+        return pack, Reference(single).raw, stamp_of(data)

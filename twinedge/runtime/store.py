@@ -116,9 +116,15 @@ class Points:
         """Return the points with one target: those that can be used for it."""
         if self.y.ndim == 1:
             return self
-        own = (column[:, target] for column in (self.y, self.errors, self.scores))
-        found = Points(self.numbers, self.times, self.X, *own)
+        found = self.with_target(target)
         return found[found.scores != UNSCORED]
+
+    def with_target(self, target: int) -> "Points":
+        """Return all points with one target."""
+        if self.y.ndim == 1:
+            return self
+        own = (column[:, target] for column in (self.y, self.errors, self.scores))
+        return Points(self.numbers, self.times, self.X, *own)
 
     def __len__(self) -> int:
         return len(self.numbers)
