@@ -36,9 +36,7 @@ _LISTED = 10  # files that are of no use
     required=True,
     text="Pack of the devices, or a newer one.",
 )
-@options.option(
-    "--target", metavar="NAME", text="Which of several targets to rank by."
-)
+@options.option("--target", metavar="NAME", text="Which of several targets to rank by.")
 @options.value("--top", "N", Whole(0), default=_SHOWN, text="How many devices to show.")
 @options.choice(
     "--by",
