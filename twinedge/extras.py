@@ -15,6 +15,7 @@ EXTRAS = {
     **dict.fromkeys(("pandas", "pyarrow", "openpyxl"), "tables"),
     "distributed": "cluster",
     "paho": "mqtt",
+    "cryptography": "sign",
 }
 
 

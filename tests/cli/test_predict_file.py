@@ -77,6 +77,7 @@ def test_intervals_are_those_of_the_device(cli, calibrated, curve, curve_csv, co
     expected = load(calibrated).predict_all(curve[0], coverage)
     assert list(answer.json) == [
         "file",
+        "id",
         "target",
         "coverage",
         "rows",

@@ -20,6 +20,16 @@ COMMANDS = {
     "data list": PI,
     "budget boards": PI,
     "inspect out/model.twin": PI,
+    "inspect out/model.twin --verify": PI,
+    "keys new shared --hmac": PI,
+    "sign out/model.twin --key shared.key -o shared.twin": PI,
+    "verify shared.twin --key shared.key": PI,
+    "predict shared.twin data.csv --require-key shared.key": PI,
+    "keys new own": [{"sign"}],
+    "keys show product.pub": [{"sign"}],
+    "sign out/model.twin --key product.key -o signed.twin": [{"sign"}],
+    "verify product.twin --key product.pub": [{"sign"}],
+    "predict product.twin data.csv --require-key product.pub": [{"sign"}],
     "predict out/model.twin data.csv": PI,
     "evaluate out/model.twin data.csv": PI,
     "calibrate out/model.twin data.csv -o calibrated.twin": PI,
@@ -88,11 +98,15 @@ def folder(tiny_run, curve, tmp_path_factory):
     """Make what the commands read: a run, an export of it in all formats, and two tables."""
     import pandas
 
+    from twinedge.signing import Key, sign, write_key
     from twinedge_export.deploy import export
 
     home = tmp_path_factory.mktemp("extras")
     (home / "run").symlink_to(tiny_run)
     export(tiny_run, home / "out", anchors=8)
+    key = Key.new()
+    write_key(key, home / "product")
+    (home / "product.twin").write_bytes(sign((home / "out" / "model.twin").read_bytes(), key))
     names = ["angle", "offset", "idle", "level"]
     table = pandas.DataFrame(np.column_stack(curve), columns=names)
     table.to_csv(home / "data.csv", index=False)

@@ -22,9 +22,11 @@ from twinedge.cli import (
     firmware,
     fleet,
     inspect,
+    keys,
     predict,
     report,
     serve,
+    sign,
     store,
     train,
 )
@@ -78,12 +80,14 @@ for _command in (
     adapt.adapt,
     anchors.anchors,
     inspect.inspect,
+    sign.sign,
+    sign.verify,
     report.report,
     fleet.fleet,
     check.check,
 ):
     app.add_command(_command)
-for _group in (store.store, budget.budget, data.data, firmware.firmware):
+for _group in (keys.keys, store.store, budget.budget, data.data, firmware.firmware):
     app.add_command(_group)
 
 

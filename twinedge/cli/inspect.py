@@ -14,18 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from twinedge.encoding.encoder import Kind
-    from twinedge.pack.contents import TargetCurve
+    from twinedge.pack.contents import Pack, TargetCurve
     from twinedge.pack.describe import Checksum, Description
 
 
-@options.command("inspect", "inspect out/model.twin", "inspect out/model.twin --json")
+@options.command(
+    "inspect",
+    "inspect out/model.twin",
+    "inspect out/model.twin --json",
+    "inspect out/model.twin --verify",
+)
 @options.written_pack
+@options.flag("--verify", text="Recompute the id, and run the self-test with numpy and in C.")
 @options.as_json
-def inspect(file: Path, as_json: bool) -> None:
+def inspect(file: Path, verify: bool, as_json: bool) -> None:
     """Show what a .twin file holds and where each of its bytes goes.
 
     Sizes and offsets are in bytes; ranges in the units of the table the model was trained on. A
     damaged file is refused, after printing what its checksums confirm.
+
+    Packs say which they are: the id stands for what a pack computes, and the parent is the pack
+    that it was adapted, calibrated or retrained from. Whether a signature is good, 'twinedge
+    verify' says.
     """
     from twinedge.pack.describe import describe
 
@@ -36,14 +46,59 @@ def inspect(file: Path, as_json: bool) -> None:
         raise InputError(f"{shown(file)} cannot be read: {why}; name a .twin file") from error
     found = describe(data)
     if as_json:
-        print_json(_as_json(str(file), found))
+        print_json(_as_json(str(file), data, found))
     elif found.stated or found.checksums:
-        _print(shown(file), found)
+        _print(shown(file), data, found)
     if found.fault is not None:
         raise InputError(f"{shown(file)}: {found.fault}") from found.fault
+    if verify and found.pack is not None:
+        try:
+            _verify(data, found.pack)
+        except InputError as error:
+            raise InputError(f"{shown(file)}: {error}") from error
+        if not as_json:
+            print_text("", "Verified: the id is right, and the self-test passes.")
 
 
-def _as_json(file: str, found: "Description") -> dict[str, Any]:
+def _verify(data: bytes, pack: "Pack") -> None:
+    """Refuse a pack that is not what it says, or whose answers differ on this machine."""
+    from twinedge.errors import MissingPackageError
+    from twinedge.runtime.native import Native
+    from twinedge.runtime.self_test import check_answers, check_release
+
+    identity, test = check_release(pack)
+    if identity is None or test is None:
+        raise InputError("it has no identity or no self-test to verify: 'twinedge sign' adds them")
+    with suppress(MissingPackageError):  # installed without a C compiler
+        if test.answers.shape[1] == 1:
+            check_answers(test, Native(data, pack).self_test(test.queries))
+
+
+def _release(data: bytes, pack: "Pack") -> dict[str, Any]:
+    """Return what a pack says of itself; where that makes no sense, what is wrong with it."""
+    from twinedge.pack.release import Identity, SelfTest, read_signature
+    from twinedge.pack.sections import pack_id
+    from twinedge.signing import ALGORITHMS
+
+    found: dict[str, Any] = {"id": pack_id(data).hex()}
+    release = pack.release
+    if release is None:
+        return found
+    try:
+        if release.identity is not None:
+            found["identity"] = Identity.read(release.identity).described
+        if release.self_test is not None:
+            test = SelfTest.read(release.self_test, pack.features, len(pack.every_target))
+            found["self_test"] = {"queries": len(test.queries)}
+        if (signature := read_signature(data)) is not None:
+            algorithm = ALGORITHMS[signature.algorithm]
+            found["signature"] = {"algorithm": algorithm, "key": signature.key.hex()}
+    except InputError as error:
+        found["fault"] = str(error)
+    return found
+
+
+def _as_json(file: str, data: bytes, found: "Description") -> dict[str, Any]:
     from twinedge.pack.describe import meaning_of, name_of, uses
 
     fault, pack = found.fault, found.pack
@@ -82,14 +137,18 @@ def _as_json(file: str, found: "Description") -> dict[str, Any]:
             "parts": [one._asdict() for one in found.pieces],
             "uses": uses(found.pieces),
             "metadata": pack.metadata,
+            "release": _release(data, pack),
         }
     return result
 
 
-def _print(file: str, found: "Description") -> None:
+def _print(file: str, data: bytes, found: "Description") -> None:
     from twinedge.pack.describe import meaning_of, name_of, uses
 
-    print_record({"file": file, "bytes": found.length, **_summary(found)})
+    summary = _summary(found)
+    if found.pack is not None:
+        summary |= _lineage(_release(data, found.pack))
+    print_record({"file": file, "bytes": found.length, **summary})
     if found.sections:
         version = found.stated["version"]
         _print_table(
@@ -243,6 +302,28 @@ def _curve_words(curve: "TargetCurve | None") -> str:
     if curve is None:
         return "none"
     return f"{plural(curve.bins, 'bin')} of {1 << curve.shift} estimate units"
+
+
+def _lineage(release: dict[str, Any]) -> dict[str, Any]:
+    """Word what a pack says of itself."""
+    identity, signature = release.get("identity"), release.get("signature")
+    lines = {"id": release["id"]}
+    if identity is not None:
+        if identity["id"] != release["id"]:
+            lines["id"] += f", but its identity says {identity['id']}"
+        lines |= {
+            "parent": identity["parent"] or "none",
+            "counter": identity["counter"],
+            "schema": identity["schema"] or "unknown",
+            "training table": identity["table"] or "unknown",
+        }
+    if "self_test" in release:
+        lines["self-test"] = plural(release["self_test"]["queries"], "answer")
+    if signature is not None:
+        lines["signature"] = f"{signature['algorithm']} by key {signature['key']}, not verified"
+    if "fault" in release:
+        lines["fault"] = release["fault"]
+    return lines
 
 
 def _verdict(one: "Checksum") -> str:

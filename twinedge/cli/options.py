@@ -215,6 +215,15 @@ def counter(text: str) -> Decorator:
     return value("--counter", "N", Whole(0, 2**32 - 1), text=words + text)
 
 
+lowest_counter = value(
+    "--lowest-counter",
+    "N",
+    Whole(0, 2**32 - 1),
+    default=0,
+    text="Refuse a signed pack whose counter is lower: an old release, sent again.",
+)
+
+
 def select(text: str) -> Decorator:
     """Declare how anchors are chosen."""
     kind = WordOr(click.Path(), *METHODS)

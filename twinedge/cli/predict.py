@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twinedge.cli import options
 from twinedge.cli.output import check_output, note, note_faults, print_csv, print_json, stream_out
 from twinedge.cli.reading import check_store, read_points, read_run_points
+from twinedge.cli.sign import require_signature
 from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     "predict runs/latest new.csv --anchors 32 --json",
     "predict out/model.twin new.csv -o predictions.csv",
     "predict out/model.twin new.csv --coverage 0.95",
+    "predict model-7.twin new.csv --require-key product.pub",
     "predict out/model.twin - --store site.store < /dev/ttyUSB0",
 )
 @options.model_file
@@ -54,6 +56,12 @@ if TYPE_CHECKING:
 @options.store_file
 @options.flag("--create-store", text="With - for a table: begin the store if it does not exist.")
 @options.backend
+@options.file_option(
+    "--require-key",
+    metavar="KEY",
+    text="Refuse a model that is no pack signed by the owner of this key.",
+)
+@options.lowest_counter
 @options.as_json
 @options.quiet
 def predict(
@@ -67,6 +75,8 @@ def predict(
     store: Path | None,
     create_store: bool,
     backend: str,
+    require_key: Path | None,
+    lowest_counter: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -99,6 +109,11 @@ def predict(
         raise InputError("--output is for a table: lines are answered on standard output")
     if output is not None:
         check_output(output, model, table)
+    if lowest_counter and require_key is None:
+        raise InputError("--lowest-counter is for signed packs: name the key with --require-key")
+    verified = None
+    if require_key is not None:
+        verified = require_signature(model, require_key, lowest_counter)
     if model.is_dir() or not model.suffix:
         if lines or backend != "auto" or store is not None:
             raise InputError(
@@ -109,11 +124,16 @@ def predict(
     if anchors != "auto":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
     from twinedge.runtime.loading import load
+    from twinedge.runtime.pack_device import PackDevice
+    from twinedge.runtime.self_test import id_of
 
     if store is not None and not (lines and create_store):
         check_store(store, "; --create-store begins a new one" if lines else "")
     threads = None if lines and model.suffix == ".twin" else 1  # others slow down on single lines
     device = load(model, backend, store=store, threads=threads)
+    own = device.pack if isinstance(device, PackDevice) else None
+    if verified is not None and not (own and own.release and own.release.whole == verified):
+        raise InputError(f"{model} was replaced while it was read: try again")
     if device.store is not None:
         note_faults(device.store.journal, quiet=quiet)
     coverage = _coverage(coverage, device.coverages, quiet)
@@ -139,6 +159,8 @@ def predict(
         column = getattr(predicted, name)
         columns[name] = _named(column, device.encoding) if column.dtype == bool else column
     result: dict[str, Any] = {"file": str(model)}
+    if as_json and own is not None:
+        result["id"] = id_of(own).hex()
     _print(result, device.target_names, coverage, columns, output, as_json, quiet)
 
 

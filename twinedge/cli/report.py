@@ -146,6 +146,7 @@ def _command(context: click.Context) -> str:
 
 
 def _record(model: str, found: "Findings") -> dict[str, Any]:
+    from twinedge.pack.sections import pack_id
     from twinedge_export.report.verdict import verdict
 
     predictions, spread, done = found.accuracy.predictions, found.reliability, found.origin.export
@@ -156,6 +157,7 @@ def _record(model: str, found: "Findings") -> dict[str, Any]:
     trees = [] if compared.trees is None else [compared.trees]
     return {
         "model": model,
+        "id": pack_id(found.pack.data).hex(),
         "verdict": verdict(found).words,
         "judged_on": predictions.name,
         "rows": len(predictions.y),

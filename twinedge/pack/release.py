@@ -51,6 +51,13 @@ class Identity:
     schema: bytes = UNKNOWN
     table: bytes = UNKNOWN
 
+    @property
+    def described(self) -> dict[str, str | int | None]:
+        """Fields in JSON types, hashes as hex digits; None for an unknown one."""
+        ids = {name: getattr(self, name) for name in ("id", "parent", "schema", "table")}
+        words = {name: None if one == UNKNOWN else one.hex() for name, one in ids.items()}
+        return {"id": words.pop("id"), "counter": self.counter, **words}
+
     def content(self) -> bytes:
         """Return the section."""
         if not 0 <= self.counter < 2**32:
@@ -173,6 +180,13 @@ def read_signature(data: bytes) -> Signature | None:
     end = offset + SIGNATURE_HEAD.size
     value = last.data[SIGNATURE_HEAD.size :]
     return Signature(algorithm, key, value, bytes(data[_SIGNED_AT:end]))
+
+
+def put_sections(data: bytes, contents: dict[Kind, bytes]) -> bytes:
+    """Put self-test or identity into a sound pack, in place of what it has; its signature goes."""
+    header, sections = split(data)
+    sections = [one for one in sections if one.kind not in (*contents, Kind.SIGNATURE)]
+    return join(header, [*sections, *(Content(kind, 0, one) for kind, one in contents.items())])
 
 
 def prepare_signature(data: bytes, algorithm: int, key: bytes) -> tuple[bytes, bytes]:

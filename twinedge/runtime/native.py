@@ -11,6 +11,7 @@ from twinedge.errors import InputError, MissingPackageError
 from twinedge.pack import write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
+from twinedge.pack.release import ANSWER
 from twinedge.runtime import reference
 from twinedge.runtime.device import Device
 from twinedge.runtime.pack_device import PackDevice, read_pack_file
@@ -120,6 +121,17 @@ class Native:
         self.answer(np.require(q, np.int16, ["C", "A"]), out, None, neighbors, _NO_LEVELS)
         mean, *others = out
         return np.stack([mean.astype(np.int64), *(one.view(np.uint32) for one in others)])
+
+    def self_test(self, q: Array) -> Array:
+        """Answer the queries of a self-test, int16 ``(n, f)``: ``ANSWER`` ``(n, 1)``."""
+        scaled = self._pack.intervals is not None
+        out = np.empty((2 + scaled, len(q)), np.int32)
+        levels = _NO_LEVELS if scaled else None
+        self.answer(np.require(q, np.int16, ["C", "A"]), out, None, _AS_IN_THE_PACK, levels)
+        found = np.zeros((len(q), 1), ANSWER)
+        for name, row in zip(("mean", "root", "scale"), out, strict=False):
+            found[name][:, 0] = row.view(found[name].dtype)
+        return found
 
     def fitting(self, x: Array) -> Array:
         """Convert checked queries to an array that ``answer`` takes, float32 or float64."""

@@ -10,7 +10,7 @@ from twinedge.errors import InputError
 from twinedge.pack import Pack, PackError, write_pack
 from twinedge.pack.contents import LARGEST, Array, Release, metadata_of, schema_text
 from twinedge.pack.layout import NO_FILL, Reason
-from twinedge.pack.release import ANSWER, UNKNOWN, Identity, SelfTest, usual_queries
+from twinedge.pack.release import ANSWER, Identity, SelfTest, usual_queries
 from twinedge.pack.sections import ID_SIZE, pack_id
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.runtime import reference
@@ -19,32 +19,39 @@ from twinedge.runtime import reference
 def identified(pack: Pack, *, parent: Pack | None = None, counter: int | None = None) -> Pack:
     """Give a pack a self-test and an identity, in place of those that it has; a signature goes.
 
+    The arguments are those of ``new_identity``.
+    """
+    identity, test = new_identity(pack, parent=parent, counter=counter), self_test_of(pack)
+    return replace(pack, release=Release(identity.id, test.content(), identity.content()))
+
+
+def new_identity(pack: Pack, *, parent: Pack | None = None, counter: int | None = None) -> Identity:
+    """Say which pack it is, and what it was made from.
+
     Parameters
     ----------
     pack : Pack
-        With or without them.
+        With or without an identity.
     parent : Pack, optional
         What it was adapted, calibrated or retrained from.
     counter : int, optional
         Of releases; by default that of its own identity, or of the parent's, or 0.
     """
-    own, before = id_of(pack), identity_of(pack)
-    known = before if before is not None or parent is None else identity_of(parent)
-    descent = UNKNOWN if known is None else known.parent
+    own, known = id_of(pack), identity_of(pack)
+    if known is None and parent is not None:
+        known = identity_of(parent)
+    if known is None:
+        known = Identity(own)
+    descent = known.parent
     if parent is not None and (origin := id_of(parent)) != own:
         descent = origin
-    if counter is None:
-        counter = 0 if known is None else known.counter
-    schema, table = _schema(pack), _table(pack)
-    identity = Identity(
+    return Identity(
         own,
         descent,
-        counter,
-        schema or (UNKNOWN if known is None else known.schema),
-        table or (UNKNOWN if known is None else known.table),
+        known.counter if counter is None else counter,
+        _schema(pack) or known.schema,
+        _table(pack) or known.table,
     )
-    test = self_test_of(pack)
-    return replace(pack, release=Release(own, test.content(), identity.content()))
 
 
 def id_of(pack: Pack) -> bytes:

@@ -7,6 +7,9 @@ from typing import Any
 from twinedge.budget import all_boards
 from twinedge.budget.fits import describe_core, describe_smaller, describe_verdict
 from twinedge.pack.describe import meaning_of, name_of, uses
+from twinedge.pack.release import UNKNOWN
+from twinedge.pack.sections import pack_id
+from twinedge.runtime.self_test import identity_of
 from twinedge.version import __version__
 from twinedge.wording import format_range
 from twinedge_export.report import figures
@@ -249,7 +252,12 @@ def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
 
 def _shape(found: Findings) -> list[tuple[Cell, ...]]:
     model = found.pack.model
+    known = found.pack.description.pack
+    identity = None if known is None else identity_of(known)
+    parent = UNKNOWN if identity is None else identity.parent
     return [
+        ("id of the pack", pack_id(found.pack.data).hex()),
+        *([] if parent == UNKNOWN else [("id of its parent", parent.hex())]),
         ("target", found.target),
         ("columns", ", ".join(found.pack.device.encoding.names)),
         ("networks", f"{number(model.twins, 'twin')} of {shape(model.hidden)}"),
