@@ -7,7 +7,12 @@ from pathlib import Path
 
 _PATIENCE = 20.0
 # What docs/mqtt.md recommends: sessions outlive a restart, and no message is dropped.
-_SETTINGS = ("persistence true", "max_queued_messages 0", "set_tcp_nodelay true")
+_SETTINGS = (
+    "persistence true",
+    "max_queued_messages 0",
+    "max_inflight_messages 1000",
+    "set_tcp_nodelay true",
+)
 
 
 class Broker:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,14 @@ class _Site:
     has_learnt: bool  # whether there may be a store
     query: Query | None = None  # the last one, and its answer
     answer: dict[str, Any] | None = None
+
+
+class _Query(NamedTuple):
+    message: Message
+    topic: str  # of its prediction
+    site: _Site
+    query: Query
+    kept: dict[str, Any]
 
 
 class Service:
@@ -151,7 +159,7 @@ class Service:
 
     def _predict(self, messages: list[tuple[Message, str]]) -> None:
         """Answer queries, those of all sites that have learnt nothing at once."""
-        batches: dict[int, tuple[Device, list[tuple[Message, str, Query, dict[str, Any]]]]] = {}
+        batches: dict[int, tuple[Device, list[_Query]]] = {}
         for message, name in messages:
             try:
                 query, kept = self._reader.query(message.payload)
@@ -165,19 +173,17 @@ class Service:
             except InputError as error:
                 self.refuse(message.topic, str(error))
                 site.has_learnt, device = False, self._device
-            batches.setdefault(id(device), (device, []))[1].append((message, name, query, kept))
+            batch = batches.setdefault(id(device), (device, []))[1]
+            batch.append(_Query(message, self._topics.prediction(name), site, query, kept))
         for device, batch in batches.values():
-            x = np.array([query for _, _, query, _ in batch])
-            for (message, name, query, kept), answer in zip(
-                batch, self._replies.records(x, device), strict=True
-            ):
-                site = self._site(name)
-                site.query, site.answer = query, answer
+            answers = self._replies.records(np.array([one.query for one in batch]), device)
+            for one, answer in zip(batch, answers, strict=True):
+                one.site.query, one.site.answer = one.query, answer
                 self.status.queries += 1
                 self.status.outside += bool(answer["outside"])
                 self.status.missing += bool(answer.get("missing"))
-                payload = _encoded({**kept, **answer} if kept else answer)
-                self._connection.publish(self._topics.prediction(name), payload, answers=message)
+                payload = _encoded({**one.kept, **answer})
+                self._connection.publish(one.topic, payload, answers=one.message)
 
     def _learn(self, message: Message, name: str) -> None:
         """Compare a true value with the prediction, and learn it."""
