@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from twinedge.defaults import MANY_ROWS
 from twinedge.progress import Progress
@@ -362,8 +363,7 @@ def best_candidates(
 ) -> list[int]:
     """Return which candidate of each kind of network is best on the rows, the best of all first.
 
-    A map must be better by a margin, for most rows and for those that are far off: otherwise it
-    comes last.
+    A map that does not pay comes last.
     """
     off = np.abs(np.stack([one.rows for one in predictions]) - task.y[: task.train])
     off = np.where(np.isfinite(off), off, np.finfo(np.float32).max).astype(np.float64)
@@ -375,6 +375,22 @@ def best_candidates(
         off, squared = (mean_over_targets(one, known, weights) for one in (off, squared))
     errors = np.average(off, axis=1, weights=weights)
     squares = np.average(squared, axis=1, weights=weights)
+    errors[~_maps_pay(candidates, errors, squares)] = np.inf
+    for k in np.argsort(errors, kind="stable"):
+        found.setdefault((candidates[k].activation, candidates[k].bins), int(k))
+    return list(found.values())
+
+
+def _maps_pay(
+    candidates: list[Candidate], errors: FloatArray, squares: FloatArray
+) -> npt.NDArray[np.bool_]:
+    """Say of each candidate with a map whether it is better than all without one, by a margin.
+
+    It must be so for most rows and for those that are far off: ``errors`` ``(c,)`` are mean
+    absolute, ``squares`` ``(c,)`` mean squared errors. Candidates without a map always pay, and so
+    do all if there are no others.
+    """
+    pays = np.ones(len(candidates), bool)
     without = [k for k, one in enumerate(candidates) if not one.bins]
     if without:
         best = min(without, key=lambda k: errors[k])
@@ -382,11 +398,8 @@ def best_candidates(
             same = one.activation == candidates[best].activation
             margin = _MARGIN if same else _OTHER_MARGIN
             clear = margin * errors[k] < errors[best] and margin**2 * squares[k] < squares[best]
-            if one.bins and not clear:
-                errors[k] = np.inf
-    for k in np.argsort(errors, kind="stable"):
-        found.setdefault((candidates[k].activation, candidates[k].bins), int(k))
-    return list(found.values())
+            pays[k] = clear or not one.bins
+    return pays
 
 
 def _gentlest(candidates: list[Candidate], kind: Candidate) -> Candidate:
