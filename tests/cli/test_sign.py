@@ -1,14 +1,17 @@
 """Keys, signatures and what packs say of themselves, as users type it."""
 
+import runpy
 import stat
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from twinedge.cli import predict
 from twinedge.pack import read_pack, write_pack
-from twinedge.pack.release import Identity
-from twinedge.runtime.self_test import identity_of
+from twinedge.pack.release import Identity, SelfTest
+from twinedge.runtime.self_test import identified, identity_of
 
 
 @pytest.fixture
@@ -168,3 +171,17 @@ def test_a_lean_pack_for_a_small_device(cli, pack, signed, tmp_path):
     assert made["bytes"] == (tmp_path / "lean.twin").stat().st_size
     assert made["bytes"] < (tmp_path / signed).stat().st_size - 500
     assert cli("verify", "lean.twin", "--key", "tiny.key").code == 0
+
+
+def test_the_self_test_has_every_target(cli, tmp_path):
+    drawn = runpy.run_path(str(Path(__file__).parents[1] / "pack" / "random_packs.py"))
+    pack = drawn["random_pack"](np.random.default_rng(1), features=3, outputs=3, scaled=True)
+    pack = identified(pack)
+    (tmp_path / "three.twin").write_bytes(write_pack(pack))
+    assert cli("inspect", "three.twin", "--verify").code == 0
+    test = SelfTest.read(pack.release.self_test, 3, 3)
+    test.answers["mean"][0, 2] ^= 1
+    wrong = replace(pack, release=replace(pack.release, self_test=test.content()))
+    (tmp_path / "wrong.twin").write_bytes(write_pack(wrong))
+    answer = cli("inspect", "wrong.twin", "--verify")
+    assert (answer.code, "query 1 of" in answer.err) == (2, True)

@@ -32,7 +32,7 @@ def require_signature(file: Path, key: Path, lowest_counter: int) -> bytes:
 @options.command(
     "sign",
     "sign out/model.twin --key product.key",
-    "sign out --key product.key --counter 7 --lean -o model-7.twin",
+    "sign out --key product.key --counter 7 --lean -o lean-7.twin",
 )
 @options.written_pack
 @options.file_option("--key", required=True, text="Private key, from 'keys new'.")
