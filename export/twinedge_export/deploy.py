@@ -1,7 +1,6 @@
 """From a trained model to a folder of files that devices run, each checked on the way."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from twinedge.errors import (
     Parameter,
     ParameterError,
 )
-from twinedge.estimators.difficulty import learn_difficulty
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.extras import lacking
 from twinedge.pack.contents import Array
@@ -37,8 +35,9 @@ from twinedge_export.c_project import c_project
 from twinedge_export.deviations import Evaluator
 from twinedge_export.files import File, Job
 from twinedge_export.pipelines import fold_estimator
-from twinedge_export.quantise import NAME, twin_file
+from twinedge_export.quantise import NAME, twin_file, with_difficulty
 from twinedge_export.settings import FORMATS, ExportSettings
+from twinedge_export.target_deviations import TargetsEvaluator
 
 # What each format needs besides numpy and scikit-learn.
 _NEEDS = {
@@ -96,7 +95,7 @@ class Export:
     rows: Array
     select: str
     method: str
-    evaluator: Evaluator
+    evaluator: Evaluator | TargetsEvaluator
     ann_ensemble_bytes: int
     requested: int | str = "rows"
     remarks: tuple[str, ...] = ()
@@ -257,14 +256,23 @@ def write_export(model: Exportable, folder: str | Path, settings: ExportSettings
         progress.plan(_stages(run, settings))
         twin = run.model
         twins = len(twin.weights_)
+        if twin.targets_ > 1 and (others := [one for one in settings.formats if one != "twin"]):
+            raise ParameterError(
+                f"{', '.join(others)}: not yet for a model of several targets; use ",
+                Parameter("formats", ("twin",)),
+            )
         rows, method, remarks = _choose_anchors(run, settings, progress)
-        if run.scores.get("beats_mean") is False:
-            remarks = (run.scores["verdict"], *remarks)
+        for one in run.scores.get("targets", [run.scores]):
+            if one.get("beats_mean") is False:
+                words = one["verdict"]
+                words = f"{one['target']}: {words}" if "target" in one else words
+                remarks = (words, *remarks)
         if not len(run.validation[1]):
             remarks = (*remarks, "nothing was held out: errors are those of the training points")
         nearest = _neighbors(twin, settings.neighbors, len(rows) // twins)
         progress.stage(_MEASURING)
-        evaluator = Evaluator.of(
+        of = Evaluator.of if twin.targets_ == 1 else TargetsEvaluator.of
+        evaluator = of(
             twin, rows, nearest, run.validation, run.test, run.evaluation_weights, run.test_weights
         )
         done: list[Export] = []
@@ -282,7 +290,7 @@ def write_export(model: Exportable, folder: str | Path, settings: ExportSettings
                 run.fill_values,
                 # Intervals need points to calibrate on that the training did not see.
                 settings.intervals
-                and twin.calibration_ is not None
+                and all(one.calibration_ is not None for one in twin.of_each_target())
                 and evaluator.name == "validation",
                 parent=parent,
             )
@@ -369,9 +377,7 @@ def _with_second_output(job: Job, original: TwinRegressor) -> TwinRegressor:
         return original
     if np.array_equal(original.weights_, job.model.weights_):
         return job.model
-    original = copy(original)
-    original.difficulty_ = learn_difficulty(original, _SEED, job.rows)
-    return original
+    return with_difficulty(original, _SEED, job.rows)
 
 
 def _as_run(model: Any) -> Run:
@@ -416,13 +422,20 @@ def _choose_anchors(
     run: Run, settings: ExportSettings, progress: Progress
 ) -> tuple[Array, str, tuple[str, ...]]:
     """Choose the anchors; returns their rows ``(k,)``, the method, and remarks."""
+    if run.model.targets_ > 1:
+        model, complete = run.model.with_all_targets()
+        if len(complete) < len(run.model.anchor_y_):
+            if settings.requested_anchors == "rows":  # which are those of all training points
+                return _named_rows(run.model, settings)
+            rows, method, more = _choose_anchors(replace(run, model=model), settings, progress)
+            return complete[rows], method, more
     model, select, seed = run.model, settings.select, settings.seed
     anchors: Any = settings.anchors
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
     pool = pool_of(X, y, model, twins, seed)
     remarks: tuple[str, ...] = ()
-    if settings.by_file:
-        return check_rows(rows_from_file(select), len(y), twins), select, ()
+    if settings.requested_anchors == "rows":
+        return _named_rows(model, settings)
     if isinstance(anchors, str):
         if anchors == "all":
             rows = pool.eligible(twins, seed)
@@ -437,8 +450,6 @@ def _choose_anchors(
         if anchors == "auto":
             remarks += ("for the number of anchors, 'auto' is called 'fewest' now",)
         anchors, select = best.k, best.method
-    elif not np.isscalar(anchors):
-        return check_rows(anchors, len(y), twins), "rows", ()
     elif (taken := limit_count(anchors, pool.worth, twins)) != anchors:
         weighted = model.sample_weights_ is not None
         remarks = (describe_limit(anchors, pool.worth, twins, weighted=weighted),)
@@ -454,6 +465,16 @@ def _choose_anchors(
             "errors there flatter its anchors" + held * "; 'twinedge anchors' scores it on others",
         )
     return choice.rows, choice.method, remarks
+
+
+def _named_rows(
+    model: TwinRegressor, settings: ExportSettings
+) -> tuple[Array, str, tuple[str, ...]]:
+    """Check anchors that were named row by row."""
+    count, twins = len(model.anchor_y_), len(model.weights_)
+    if settings.by_file:
+        return check_rows(rows_from_file(settings.select), count, twins), settings.select, ()
+    return check_rows(settings.anchors, count, twins), "rows", ()
 
 
 def _neighbors(model: TwinRegressor, neighbors: int | None, anchors: int) -> int:
@@ -472,6 +493,20 @@ def _neighbors(model: TwinRegressor, neighbors: int | None, anchors: int) -> int
     return neighbors
 
 
+def _targets(run: Run) -> dict[str, Any]:
+    """Name of the target and its scores, or a list of those of each."""
+    keys = (*_KEYS.values(), "rmse_test", "coverage_test")
+
+    def of_one(name: str, scores: dict[str, Any]) -> dict[str, Any]:
+        return {"target": name, "scores": {key: scores[key] for key in keys if key in scores}}
+
+    if run.model.targets_ == 1:
+        return of_one(run.target_name, run.scores)
+    names = run.model.target_names_
+    scores = run.scores.get("targets") or [{}] * len(names)
+    return {"targets": [of_one(*one) for one in zip(names, scores, strict=True)]}
+
+
 def _metadata(run: Run, method: str) -> dict[str, Any]:
     """Names, ranges and scores that travel with the files."""
     ranges = run.encoding.ranges(run.model.anchor_X_)
@@ -482,13 +517,8 @@ def _metadata(run: Run, method: str) -> dict[str, Any]:
             for name, low, high in zip(run.feature_names, *ranges, strict=True)
         ],
         **({} if run.encoding.is_plain else {"columns": run.encoding.described}),
-        "target": run.target_name,
+        **_targets(run),
         "trained_on": run.source,
-        "scores": {
-            key: run.scores[key]
-            for key in (*_KEYS.values(), "rmse_test", "coverage_test")
-            if key in run.scores
-        },
         "select": method,
         DIGEST: TrainingRows.of(run.model.anchor_X_, run.model.anchor_y_, run.fill_values).record(),
     }

@@ -11,7 +11,7 @@ from twinedge.anchors.pool import AllAnchors, Evidence
 from twinedge.errors import InputError
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array
-from twinedge.runtime.device import Device
+from twinedge.runtime.device import Device, Prediction
 from twinedge.scoring.scores import check_targets
 from twinedge.scoring.target_curve import TargetCurve
 from twinedge.scoring.weights import of_rows
@@ -166,7 +166,18 @@ class Evaluator:
         ``unrounded`` ``(v,)`` is the spread of its networks as floats, and ``scale`` ``(v,)`` what
         the calibration of the file makes of their signals, if it is calibrated on its own.
         """
-        found = device.predict_all(self.points[0])
+        test = device.predict(self.test[0]) if len(self.test[1]) else None
+        return self.score_predictions(device.predict_all(self.points[0]), test, unrounded, scale)
+
+    @property
+    def singles(self) -> tuple["Evaluator", ...]:
+        """The yardstick of each target."""
+        return (self,)
+
+    def score_predictions(
+        self, found: Prediction, tested: Array | None, unrounded: Array, scale: Array | None
+    ) -> Score:
+        """Score predictions for the points, and those for the test points ``(t,)``."""
         predicted, spread = (np.asarray(one, np.float64) for one in (found.mean, found.spread))
         for one in (predicted, spread):
             if one.shape != self.predictions.shape or not np.isfinite(one).all():
@@ -174,10 +185,9 @@ class Evaluator:
         rmse = scoring.rmse(predicted, self.points[1], self.weights)
         yardstick = max(self.exported_rmse, self.least)
         usual = max(scoring.rmse(unrounded), _TELLING * yardstick)
-        test, y_test = self.test
         return Score(
             rmse,
-            scoring.rmse(device.predict(test), y_test, self.test_weights) if len(y_test) else None,
+            None if tested is None else scoring.rmse(tested, self.test[1], self.test_weights),
             rmse / max(self.all_anchors.rmse, self.least),
             max(
                 _cost(predicted, self.predictions, self.points[1], self.weights, self.least),

@@ -5,8 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from twinedge.anchors.rows import merge_twins
 from twinedge.errors import Parameter, ParameterError
+from twinedge.estimators.targets import anchors_of
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack import read_pack
 from twinedge.pack.contents import Array, Pack
@@ -16,6 +19,7 @@ from twinedge.runtime.loading import load
 from twinedge.runtime.pack_calibration import calibration_of
 from twinedge_export.deviations import Evaluator, Score
 from twinedge_export.settings import ExportSettings
+from twinedge_export.target_deviations import TargetsEvaluator
 
 # What each file is for, by kind.
 PURPOSES = {
@@ -99,7 +103,7 @@ class Job:
     model: TwinRegressor
     rows: tuple[Array, ...]
     neighbors: int
-    evaluator: Evaluator
+    evaluator: Evaluator | TargetsEvaluator
     settings: ExportSettings
     folder: Path
     metadata: dict[str, Any]
@@ -178,9 +182,15 @@ class Job:
 
     def _scale(self, model: TwinRegressor, pack: Pack) -> Array | None:
         """Scale of a float model on the points scored on, by the calibration of its pack."""
-        calibration = calibration_of(pack, units_of_estimates(pack)[1])
-        if calibration is None:
-            return None
         X, rows, nearest = self.evaluator.points[0], merge_twins(self.rows), self.neighbors or None
-        mean, signals = model.signals(X, anchors=rows, neighbors=nearest)
-        return model.scaling_.deviation(mean, calibration.scale(signals))
+        found = []
+        for target, (single, one) in enumerate(
+            zip(pack.singles, model.of_each_target(), strict=True)
+        ):
+            calibration = calibration_of(single, units_of_estimates(single)[1])
+            if calibration is None:
+                return None
+            mine = rows if model.targets_ == 1 else anchors_of(model, target, rows)
+            mean, signals = one.signals(X, anchors=mine, neighbors=nearest)
+            found.append(one.scaling_.deviation(mean, calibration.scale(signals)))
+        return found[0] if len(found) == 1 else np.stack(found, axis=1)

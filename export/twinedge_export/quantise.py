@@ -15,19 +15,31 @@ import numpy as np
 from twinedge import defaults, scoring
 from twinedge.errors import InputError, Parameter
 from twinedge.estimators.difficulty import learn_difficulty
+from twinedge.estimators.targets import anchors_of, model_of
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.checks import check_contents, check_scaling
-from twinedge.pack.contents import LARGEST, TARGET, Array, Domain, Intervals, Pack, Twin, schema_of
+from twinedge.pack.contents import (
+    LARGEST,
+    TARGET,
+    Array,
+    Domain,
+    Intervals,
+    Pack,
+    Twin,
+    metadata_of,
+    schema_of,
+)
 from twinedge.pack.layout import MAX_SHIFT, NO_FILL
+from twinedge.pack.targets import joined
 from twinedge.pack.writer import shape_of
 from twinedge.progress import Progress
 from twinedge.runtime.file_device import units_of_estimates
-from twinedge.runtime.pack_calibration import calibrate_pack
+from twinedge.runtime.pack_calibration import calibrate_pack, with_common_levels
 from twinedge.runtime.reference import evaluate, map_points, silu_curve
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge.runtime.self_test import identified
-from twinedge.scoring.weights import in_proportion, of_rows
+from twinedge.scoring.weights import in_proportion, measured_rows, of_rows
 from twinedge.training.batches import Examples, Stack, expected_seconds
 from twinedge.training.network import Architecture, tf
 from twinedge.training.pairs import nearest_others, partners_of
@@ -82,6 +94,16 @@ def quantise(
         If a pack cannot hold the model.
     """
     check_weights(weights)
+    if model.targets_ > 1:
+        options: dict[str, Any] = {"weights": weights, "neighbors": neighbors}
+        options["compensate"] = compensate
+        options |= {"fill_values": fill_values, "intervals": intervals}
+        return joined(
+            [
+                quantise(one, rows, metadata=metadata_of(metadata or {}, target), **options)
+                for target, one in enumerate(_each_target(model, rows))
+            ]
+        )
     lists = anchor_lists(model, rows)
     chosen = np.concatenate(lists)
     architecture, x_unit = model.architecture_, largest_input(model) / LARGEST
@@ -132,6 +154,18 @@ def quantise(
         targets=_targets(pack, model.scaling_.curved(model.anchor_y_[chosen])),
         domain=_domain(pack, model, fill_values) if intervals else None,
     )
+
+
+def _each_target(model: TwinRegressor, rows: Sequence[Array] | Array) -> list[TwinRegressor]:
+    """Take the model of each target, all with the same training points in the same rows."""
+    for mine in anchor_lists(model, rows):
+        lacking = mine[np.isnan(model.anchor_y_[mine]).any(axis=1)]
+        if len(lacking):
+            raise InputError(
+                f"anchors: training point {lacking[0]} lacks a target, and in a pack each anchor "
+                "has all of them"
+            )
+    return [model_of(model, target, every=True) for target in range(model.targets_)]
 
 
 def _front(model: TwinRegressor, x_unit: float) -> Pack:
@@ -241,6 +275,7 @@ def _targets(pack: Pack, c: Array) -> Array:
 
 
 _STEPS, _BATCH = 4_000, 128
+_TINY = 1e-9  # of the target's deviation: a smaller error is no yardstick
 _SLOWER = 0.1  # learning rate, as a fraction of that of the training
 _ANCHORS, _POINTS = 64, 1_000  # enough to tell models apart; integer numpy is slow
 
@@ -330,12 +365,22 @@ def fine_tune(
     progress = progress or Progress()
     twins = len(model.weights_)
     order = np.random.default_rng(seed).permutation(len(model.anchor_y_))
+    if model.targets_ > 1:
+        order = order[np.isin(order, model.with_all_targets()[1])]
     shares = [order[twin::twins] for twin in range(twins)]
     rows = [in_proportion(mine, model.sample_weights_, _ANCHORS) for mine in shares]
 
+    exact = np.maximum(model.rmse(X_val, y_val, each), _TINY * model.scaling_.y_scale)
+
     def error(candidate: TwinRegressor) -> float:
-        mean = evaluate(quantise(candidate, rows, weights=weights), X_val).mean
-        return scoring.rmse(mean, y_val, each)
+        pack = quantise(candidate, rows, weights=weights)
+        if not pack.others:
+            return scoring.rmse(evaluate(pack, X_val).mean, y_val, each)
+        pairs = zip(pack.singles, y_val.T, strict=True)
+        errors = [
+            scoring.rmse(*measured_rows(evaluate(one, X_val).mean, y, each)) for one, y in pairs
+        ]
+        return float(np.max(errors / exact))  # no target may lose what another gains
 
     before = error(model)
     best, least = model, np.inf if refused else before
@@ -357,7 +402,9 @@ def _trained(
 ) -> Iterator[Array]:
     """Last and averaged weights ``(twins, size)`` of a short training, rounded."""
     plain, twins = model.architecture_, len(model.weights_)
-    architecture = RoundedArchitecture(plain.inputs, plain.hidden, plain.activation, most)
+    architecture = RoundedArchitecture(
+        plain.inputs, plain.hidden, plain.activation, most, targets=plain.targets
+    )
     x = model.inputs_of(model.scaling_.features(model.anchor_X_))
     y = model.scaling_.target(model.anchor_y_)
     orders = [np.random.default_rng([seed, twin]).permutation(len(y)) for twin in range(twins)]
@@ -397,8 +444,7 @@ def twin_file(job: Job) -> tuple[File, Job]:
 
     def packed(model: TwinRegressor) -> tuple[bytes, TwinRegressor]:
         if job.intervals:  # exported anchors are a subset, and layers may have changed
-            model = copy(model)
-            model.difficulty_ = learn_difficulty(model, seed, job.rows)
+            model = with_difficulty(model, seed, job.rows)
         pack = quantise(
             model,
             job.rows,
@@ -411,7 +457,8 @@ def twin_file(job: Job) -> tuple[File, Job]:
         pack = _calibrated(pack, job)
         if pack.intervals is not None:
             inputs = [one["name"] for one in job.metadata["features"]]
-            pack = replace(pack, schema=schema_of(inputs, job.metadata["target"]))
+            names = model.target_names_ if model.targets_ > 1 else job.metadata["target"]
+            pack = replace(pack, schema=schema_of(inputs, names))
         pack = identified(pack, parent=job.parent, counter=job.settings.counter)
         return write_pack(pack), model
 
@@ -441,21 +488,42 @@ def twin_file(job: Job) -> tuple[File, Job]:
     return file, replace(job, model=model, pack=read_pack(file.path.read_bytes()))
 
 
+def with_difficulty(model: TwinRegressor, seed: int, rows: Sequence[Array]) -> TwinRegressor:
+    """Return a copy of a model whose second outputs were learnt for these anchors of each twin."""
+    done = []
+    for target, one in enumerate(model.of_each_target()):
+        mine = rows
+        if model.targets_ > 1:
+            mine = [anchors_of(model, target, share) for share in rows]
+        done.append(learn_difficulty(one, seed, mine))
+    model = copy(model)
+    model.difficulty_ = done[0] if model.targets_ == 1 else tuple(done)
+    return model
+
+
 def _calibrated(pack: Pack, job: Job) -> Pack:
     """Calibrate on points that were held out; without intervals if they do not suffice."""
     if pack.intervals is None:
         return pack
-    left_out = job.model.left_out_
+    each = zip(pack.singles, job.evaluator.singles, job.model.of_each_target(), strict=True)
     try:
-        return calibrate_pack(
-            pack,
-            *job.evaluator.points,
-            sample_weight=job.evaluator.weights,
-            groups=job.model.validation_groups_,
-            beside=left_out,
-            unit=units_of_estimates(pack)[1],
-            chosen=left_out is None,
-        )
+        done = [
+            calibrate_pack(
+                single,
+                *evaluator.points,
+                sample_weight=evaluator.weights,
+                groups=model.validation_groups_,
+                beside=model.left_out_,
+                unit=units_of_estimates(single)[1],
+                chosen=model.left_out_ is None,
+            )
+            for single, evaluator, model in each
+        ]
+        return joined(with_common_levels(done) if pack.others else done)
     except InputError:
-        twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
-        return replace(pack, twins=twins, intervals=None)
+        return joined([_without_intervals(one) for one in pack.singles])
+
+
+def _without_intervals(pack: Pack) -> Pack:
+    twins = tuple(replace(twin, bias=0, difficulty=None) for twin in pack.twins)
+    return replace(pack, twins=twins, intervals=None)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from twinedge.anchors.methods import FEWEST_TO_SCORE, METHODS, method_named, within_memory
 from twinedge.anchors.pool import Evidence, FittedModel, Pool, Validation, curve_of, table
 from twinedge.anchors.rows import FloatArray, Rows, check_count, whole
+from twinedge.anchors.target_evidence import TargetsEvidence
 from twinedge.errors import InputError, Parameter, ParameterError, wrong_value
 
 # The first is used unless another is clearly better on validation data. They are ordered by the
@@ -43,7 +44,8 @@ def scorable(evidence: Evidence) -> tuple[str, ...]:
     """Names of the methods, except random, that these validation data can compare."""
     if evidence.neighbors:
         return PREFERENCE[1:]
-    return PREFERENCE if len(evidence) < FEWEST_TO_SCORE else (*PREFERENCE, "greedy")
+    few = len(evidence) < FEWEST_TO_SCORE or evidence.targets > 1
+    return PREFERENCE if few else (*PREFERENCE, "greedy")
 
 
 def compared(evidence: Evidence) -> tuple[str, ...]:
@@ -135,8 +137,8 @@ def select(
     ----------
     X : array of shape (n, f)
         Training points in their own units; with a model, its ``anchor_X_``.
-    y : array of shape (n,)
-        Their targets.
+    y : array of shape (n,), or of several targets (n, m)
+        Their targets, none of them missing.
     k : int
         Total number of anchors, a multiple of ``twins``.
     method : {"auto", "random", "medoids", "farthest", "stratified", "xy", "match", "greedy"}
@@ -188,10 +190,16 @@ def choose(
             needs = "a fitted model and validation data" if needs_validation else "a fitted model"
             alone = ", ".join(name for name, other in METHODS.items() if not other.needs_model)
             raise InputError(f"{method!r} anchors need {needs}; {alone} do not")
-        evidence = Evidence.of(model, validation)
+        evidence = evidence_of(model, validation)
         if chosen is None:
             return compare(pool, int(k), seed, evidence)
     return AnchorChoice(method, chosen.choose(pool, int(k), seed, evidence), {})
+
+
+def evidence_of(model: FittedModel, validation: Validation | None) -> Evidence:
+    """Check validation data from a caller, for a model of one target or of several."""
+    of = TargetsEvidence.of if np.ndim(model.anchor_y_) == 2 else Evidence.of
+    return of(model, validation)
 
 
 def pool_of(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from twinedge.anchors.choice import (
     compared,
+    evidence_of,
     held_out,
     pool_of,
     preferred,
@@ -38,7 +39,10 @@ _FEW = 64
 
 
 class Point(NamedTuple):
-    """Validation error of ``k`` anchors chosen by one method, in units of the target."""
+    """Validation error of ``k`` anchors chosen by one method, in units of the target.
+
+    That of several targets is their mean error, in standard deviations.
+    """
 
     method: str
     k: int
@@ -90,7 +94,7 @@ def curve(
         scored on points they were not made on.
     """
     pool = pool_of(X, y, model, twins, seed)
-    return curves(pool, Evidence.of(model, validation), counts, methods, seed).points
+    return curves(pool, evidence_of(model, validation), counts, methods, seed).points
 
 
 def curves(
@@ -193,7 +197,7 @@ def smallest_within(
 
 def rmse(model: FittedModel, validation: Validation, anchors: Any = "all") -> float:
     """Root mean square error of a model with these anchors, in units of the target."""
-    return Evidence.of(model, validation).rmse(anchors)
+    return evidence_of(model, validation).rmse(anchors)
 
 
 def _doubling(twins: int, points: int) -> list[int]:
@@ -314,10 +318,12 @@ def measure(
     verbose : bool
         Show progress on standard error.
     """
+    if np.ndim(model.anchor_y_) == 2:
+        model = model.with_all_targets()[0]
     X, y = model.anchor_X_, model.anchor_y_
     if not np.size(validation[1]):
         raise InputError("there are no validation points to measure on: train with some")
-    evidence = Evidence.of(model, validation)
+    evidence = evidence_of(model, validation)
     pool = pool_of(X, y, model, evidence.twins, seed)
     # Every method is measured on the points that greedy has memory for: they must be comparable,
     # and the recommendation must not depend on which of them are measured.

@@ -159,7 +159,12 @@ def xy(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
 
 
 def stratified(x: FloatArray, y: FloatArray, k: int, rng: np.random.Generator) -> Rows:
-    """One point from the middle of each of ``k`` equally full ranges of the target."""
+    """One point from the middle of each of ``k`` equally full ranges of the target.
+
+    Of several targets, ranges are along the direction in which they vary most.
+    """
+    if y.ndim == 2:
+        y = y @ np.linalg.svd(y - y.mean(axis=0), full_matrices=False)[2][0]
     # Equal targets are shuffled: in the order of the table they could all be alike.
     order = np.lexsort((rng.random(len(y)), y))
     return np.array([part[len(part) // 2] for part in np.array_split(order, k)], np.intp)
@@ -206,6 +211,8 @@ class Candidates:
     def of(cls, pool: Pool, k: int, seed: int, evidence: Evidence) -> "Candidates":
         """Let the model estimate from all rows or, if there are many, from medoids of them."""
         _check_averaging("greedy", evidence)
+        if evidence.targets > 1:
+            raise InputError("greedy looks at the errors of one target; use match or xy")
         rows = np.arange(len(pool))
         if len(rows) > (most := _most_rows(k)):
             rows = pool.eligible(most, seed)
@@ -334,11 +341,9 @@ class Differences:
         _check_averaging("match", evidence)
         rng = np.random.default_rng(seed)
         rows, weights = pool.represented(max(MOST_CANDIDATES, k), k, rng)
-        room = _DIFFERENCES // (2 * evidence.twins * len(rows))
+        room = _DIFFERENCES // (2 * evidence.twins * len(rows) * evidence.targets)
         queries, _ = pool.represented(max(1, min(_MOST_QUERIES, room)), 1, rng)
-        model = evidence.model
-        at_queries = Evidence(model, model.anchor_X_[queries], model.anchor_y_[queries])
-        off = at_queries.residuals(rows)
+        off = evidence.at_training_points(queries).residuals(rows)
 
         def of_all(each: FloatArray) -> FloatArray:
             if weights is None:

@@ -28,8 +28,8 @@ class Pool:
     ----------
     x : array of shape (n, f)
         Features, z-scored: in raw units, the feature with the largest numbers would dominate.
-    y : array of shape (n,)
-        Target, z-scored.
+    y : array of shape (n,), or of several targets (n, m)
+        Target, z-scored; of several, divided by the root of their number.
     twins : int
         Number of networks that share the anchors.
     weights : array of shape (n,), optional
@@ -79,10 +79,15 @@ class Pool:
         cls, X: npt.ArrayLike, y: npt.ArrayLike, twins: int, weights: FloatArray | None = None
     ) -> "Pool":
         """Check points ``(n, f)`` and targets ``(n,)`` in their own units, and scale them."""
-        x, target = table("X", X, 2), table("y", y, 1)
+        several = np.ndim(y) == 2 and np.shape(y)[1] > 1
+        x, target = table("X", X, 2), table("y", y, 2 if several else 1)
         if len(x) != len(target):
             raise InputError(f"X has {len(x)} points and y has {len(target)} targets")
-        return cls(standardised(x), standardised(target[:, None])[:, 0], twins, weights)
+        if several:
+            scaled = standardised(target) / np.sqrt(target.shape[1])
+        else:
+            scaled = standardised(target[:, None])[:, 0]
+        return cls(standardised(x), scaled, twins, weights)
 
 
 def table(name: str, values: npt.ArrayLike, dimensions: int) -> FloatArray:
@@ -144,6 +149,9 @@ class FittedModel(Protocol):
 
     def estimates(self, X: npt.ArrayLike, *, anchors: Any, curved: bool = ...) -> FloatArray:
         """Each ensemble member's estimate, (n, members)."""
+
+    def with_all_targets(self) -> tuple[Any, Rows]:
+        """Return a model whose training points have all targets, and which these are."""
 
     def predict(self, X: npt.ArrayLike, *, anchors: Any = ..., neighbors: int | None = ...) -> Any:
         """Mean of the estimates, (n,)."""
@@ -230,7 +238,7 @@ class Evidence:
         features = model.anchor_X_.shape[1]
         if X.shape[1] != features:
             raise InputError(f"validation has {X.shape[1]} features; the model has {features}")
-        groups, weights = _known(model, X, "groups"), _known(model, X, "weights")
+        groups, weights = known_of(model, X, "groups"), known_of(model, X, "weights")
         held = cls(model, X, y, groups, weights)
         left_out = getattr(model, "left_out_", None)
         if left_out is None or groups is None:
@@ -259,6 +267,15 @@ class Evidence:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return 1
+
+    def at_training_points(self, rows: Rows) -> "Evidence":
+        """Return the same for training points instead."""
+        return Evidence(self.model, self.model.anchor_X_[rows], self.model.anchor_y_[rows])
 
     def thinned(self, most: int, seed: int) -> "Evidence":
         """Keep at most ``most`` validation points, drawn at random."""
@@ -411,7 +428,7 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries, so once
 
 
-def _known(model: FittedModel, X: FloatArray, what: str) -> FloatArray | None:
+def known_of(model: FittedModel, X: FloatArray, what: str) -> FloatArray | None:
     """Look up groups or weights of these points, if they are the model's own validation points."""
     values = getattr(model, f"validation_{what}_", None)
     kept = getattr(model, "validation_", None)

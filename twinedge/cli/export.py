@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from twinedge.cli import options
-from twinedge.cli.output import note, print_json, print_table, print_text
+from twinedge.cli.output import format_value, note, print_json, print_table, print_text
 from twinedge.cli.values import ModelPath, Several, Whole
 from twinedge.defaults import OUTPUT
 from twinedge.errors import InputError
@@ -139,6 +139,11 @@ def note_earlier(result: "Export", *, quiet: bool) -> None:
             note(f"{remark} {', '.join(str(result.folder / path) for path in paths)}", quiet=quiet)
 
 
+def _two_digits(number: Any) -> str:
+    """Write a number, or one for each of several targets."""
+    return ", ".join(f"{one:.2g}" for one in (number if isinstance(number, tuple) else [number]))
+
+
 def _print_summary(result: "Export") -> None:
     evaluator, everything = result.evaluator, result.evaluator.all_anchors
     error = "RMSE" if evaluator.name == "validation" else "training error"
@@ -149,9 +154,9 @@ def _print_summary(result: "Export") -> None:
                 str(file.path),
                 str(file.bytes if file.kind != "c" else file.flash_bytes or "-"),
                 file.made,
-                f"{file.score.rmse:.5g}",
+                format_value(file.score.rmse),
                 f"{file.score.ratio_to_float:.3f}",
-                f"{file.score.largest_deviation:.2g}",
+                _two_digits(file.score.largest_deviation),
             ]
             for file in result.files
         ],
@@ -166,9 +171,9 @@ def _print_summary(result: "Export") -> None:
         * flash,
         *wrap(
             f"{len(result.rows)} anchors ({result.method}). RMSE on the {evaluator.name} points; "
-            f"the float model has {everything.rmse:.5g} {everything.words}, which is what 'to "
-            f"float' divides by, and {evaluator.exported_rmse:.5g} with these. Deviations are from "
-            "the latter.",
+            f"the float model has {format_value(everything.rmse)} {everything.words}, which is "
+            f"what 'to float' divides by, and {format_value(evaluator.exported_rmse)} with these. "
+            "Deviations are from the latter.",
             _LINE,
         ),
         f"An ensemble of {len(result.rows)} ordinary networks would take "

@@ -40,10 +40,13 @@ def measured(y: FloatArray, target: int) -> Any:
     return slice(None) if known.all() else np.flatnonzero(known)
 
 
-def model_of(model: "TwinRegressor", target: int) -> "TwinRegressor":
-    """Take one target from a fitted model of several: a fitted model of that one."""
+def model_of(model: "TwinRegressor", target: int, *, every: bool = False) -> "TwinRegressor":
+    """Take one target from a fitted model of several: a fitted model of that one.
+
+    With ``every``, rows that did not measure it stay: then rows have the same numbers as before.
+    """
     one = copy(model)
-    rows = measured(model.anchor_y_, target)
+    rows = slice(None) if every else measured(model.anchor_y_, target)
     one.target_names_ = (model.target_names_[target],)
     one.architecture_, one.weights_ = model.architecture_.of_target(model.weights_, target)
     one.scaling_ = model.scaling_.of_target(target)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.progress import Progress, progress_bar
 from twinedge.scoring.calibration import USUAL_TRUST, CalibrationRows, adapted, calibrate
 from twinedge.scoring.scores import check_targets
-from twinedge.scoring.weights import mean_and_std
+from twinedge.scoring.weights import mean_and_std, of_rows, relative
 from twinedge.training.input_map import choose_knots
 from twinedge.training.network import Architecture, FloatArray
 from twinedge.training.pairs import ExtraPairs, differences, partners_of, signals
@@ -375,6 +376,29 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
         check_is_fitted(self)
         number = number_of(self, target)
         return self if self.targets_ == 1 else model_of(self, number)
+
+    def with_all_targets(self) -> "tuple[TwinRegressor, npt.NDArray[np.intp]]":
+        """Leave out training points that lack a target, such as anchors of a pack may not.
+
+        Returns
+        -------
+        model : TwinRegressor
+            The same networks; their anchors are the other points.
+        rows : array of int of shape (k,)
+            Which rows of ``anchor_X_`` these are.
+        """
+        known = np.isfinite(self.anchor_y_.reshape(len(self.anchor_y_), -1)).all(axis=1)
+        rows = np.flatnonzero(known)
+        if len(rows) < max(2, self._twins):
+            raise InputError(
+                f"{len(rows)} training points have all of {self.target_name_}: a pack needs at "
+                f"least {max(2, self._twins)}, as each of its anchors has all targets"
+            )
+        one = copy(self)
+        one.anchor_X_, one.anchor_y_ = self.anchor_X_[rows], self.anchor_y_[rows]
+        one.groups_ = of_rows(self.groups_, rows)
+        one.sample_weights_ = relative(of_rows(self.sample_weights_, rows))
+        return one, rows
 
     def of_each_target(self) -> "list[TwinRegressor]":
         """Return the model of each target."""
