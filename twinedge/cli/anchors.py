@@ -49,9 +49,10 @@ def anchors(
 
     Recommends the smallest number whose error is within 1 % of that of all training points, which
     'export --anchors fewest' uses and 'report' names. Errors are on validation rows, in units of
-    the target. auto picks a method by its error, and greedy picks points by theirs; since both look
-    at validation rows, they choose on four fifths of them and are scored on the rest, five times
-    over. Greedy and random points are for comparison, and not recommended.
+    the target; of several targets, they are means in standard deviations, and each anchor has all
+    of them. auto picks a method by its error, and greedy picks points by theirs; since both look at
+    validation rows, they choose on four fifths of them and are scored on the rest, five times over.
+    Greedy and random points are for comparison, and not recommended.
     """
     from twinedge.anchors.curves import measure
     from twinedge.anchors.plot import check_drawing, draw, text_plot

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -450,7 +451,7 @@ class TwinRegressor(AnchoredRegressor, NetworkRegressor):
                 map_rows=0 if self.map_ is None else len(self.map_.table),
                 target_bins=0 if self.target_curve_ == "none" else TARGET_BINS,
             )
-            return twin_bytes(shape)
+            return twin_bytes(replace(shape, further_bins=(0,) * (self.targets_ - 1)))
         except InputError:
             return None
 
