@@ -313,7 +313,7 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
     return Table(
         tuple(one._replace(values=one.values[present]) for one in columns),
         None if y is None else y[present],
-        tuple(names[k] for k in goals),
+        ", ".join(names[k] for k in goals) or None,
         (path,),
         dropped=tuple(name for k, name in enumerate(names) if k not in used),
         impute=wanted.impute,
@@ -325,6 +325,7 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
         notation=None if clock is None else file.notations[clock],
         dated=tuple(names[k] for k in unread if k != clock and hold_times(file.glanced[k])),
         calendars={names[k]: file.notations[k] for k in dates},
+        targets=tuple(names[k] for k in goals),
     )
 
 

@@ -80,8 +80,8 @@ class Table:
     y : ndarray of float64, shape (n,), or None
         Target, in the units of the file; None if no target was requested. Of several, shape (n, m),
         NaN where one was not measured.
-    targets : tuple of str
-        Names of the targets.
+    target_name : str or None
+        Name of the target; of several, all of them.
     paths : tuple of Path
         The files, in the order of their rows.
     dropped : tuple of str
@@ -109,11 +109,13 @@ class Table:
         Columns among those ``dropped`` that hold dates or times.
     calendars : mapping of str to Notation
         Features that are times, in seconds since 1970, and how the file writes them.
+    targets : tuple of str
+        Names of the targets, one by one.
     """
 
     columns: tuple[Column, ...]
     y: NDArray[np.float64] | None
-    targets: tuple[str, ...]
+    target_name: str | None
     paths: tuple[Path, ...]
     dropped: tuple[str, ...]
     impute: bool = False
@@ -127,11 +129,7 @@ class Table:
     notation: Notation | None = None
     dated: tuple[str, ...] = ()
     calendars: Mapping[str, Notation] = field(default_factory=dict)
-
-    @property
-    def target_name(self) -> str | None:
-        """Name of the target; of several, all of them."""
-        return ", ".join(self.targets) or None
+    targets: tuple[str, ...] = ()
 
     @property
     def where(self) -> str:
