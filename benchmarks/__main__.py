@@ -39,6 +39,7 @@ TRAINED = (
     "quantisation",
     "rivals",
     "tables",
+    "targets",
     "time_order",
     "train_speed",
 )

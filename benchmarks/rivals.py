@@ -231,7 +231,10 @@ def networks(rows: Rows, budget: int, members: int, effort: str) -> Fitted:
 
 
 def in_integers(model: Any, X: np.ndarray) -> Predictor:
-    """Return the prediction of an ordinary network in integers, as LiteRT computes it."""
+    """Return the prediction of an ordinary network in integers, as LiteRT computes it.
+
+    Of one target ``(n,)``, of several ``(n, m)``.
+    """
     from ai_edge_litert.interpreter import Interpreter
 
     from twinedge.silence import silence
@@ -265,8 +268,8 @@ def in_integers(model: Any, X: np.ndarray) -> Predictor:
         interpreter.allocate_tensors()
         interpreter.set_tensor(takes["index"], x)
         interpreter.invoke()
-        predicted = interpreter.get_tensor(gives["index"])[:, 0].astype(np.float64)
-        return predicted * scaling.y_scale + scaling.y_mean
+        predicted = interpreter.get_tensor(gives["index"])
+        return scaling.restored(predicted if network.targets > 1 else predicted[:, 0])
 
     return predict
 

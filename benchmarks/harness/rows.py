@@ -1,6 +1,7 @@
 """Rows of tables, split and encoded, and the bytes that rivals of our packs may take."""
 
 import os
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,19 +91,20 @@ def inputs_of(name: str) -> int:
     return LONG[name].inputs if name in LONG else entry_of(name).features
 
 
-def room(size: str, features: int) -> int:
+def room(size: str, features: int, targets: int = 1) -> int:
     """Bytes that each rival may take."""
     if size == "8":
         return SMALL
-    return max(pack_bytes(features, twins, hidden) for twins, hidden in DEFAULT.items())
+    return max(pack_bytes(features, *shape, targets) for shape in DEFAULT.items())
 
 
-def pack_bytes(features: int, twins: int, hidden: tuple[int, ...]) -> int:
+def pack_bytes(features: int, twins: int, hidden: tuple[int, ...], targets: int = 1) -> int:
     """Bytes of our pack, with intervals and room for either activation.
 
     Its schema is not counted: it is for learning on site, which no rival does.
     """
     model = Model.of(features, hidden, ANCHORS, twins=twins, activation="silu", intervals=True)
+    model = replace(model, further_bins=(0,) * (targets - 1))
     others = ("header", "padding", "schema")
     return file_size([size for name, size in pack_sections(model).items() if name not in others])
 

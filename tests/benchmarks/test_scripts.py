@@ -114,3 +114,50 @@ def test_intervals_are_compared_on_splits_that_all_have(quickly, capsys):
     module.show(record)
     assert "4x56-56" in capsys.readouterr().out
     assert "| yh | 0.900 | 0.500 |" in module.pages(record)["docs/intervals.md"]["intervals"]
+
+
+def test_a_target_is_compared_on_splits_that_both_packs_have(benchmark_named, capsys):
+    targets = benchmark_named("targets")
+    joint = {"rmse": [1.0, 4.0], "rmse_float": [1.0, 4.0], "coverage": [0.9, 0.5]}
+    joint |= {"width": [2.0, 2.0], "bytes": 1050, "suffers": [None, True], "refused": None}
+    own = joint | {"rmse": [2.0, 2.0], "bytes": [1000, 1000], "refused": [None, None]}
+    cells = {
+        f"{kind}/ee/{split}": one
+        for kind, one in (("joint", joint), ("own", own))
+        for split in range(3)
+    }
+    cells["own/ee/1"] = own | {"refused": [None, "too far off"]}
+    cells["forest/ee/0"] = {"rmse": [4.0, 4.0]}
+    del cells["own/ee/2"]
+    record = published(targets, cells, capsys)
+    first, second = record["targets"]
+    assert (first["splits"], first["ratio"], second["ratio"]) == (1, 0.5, 2.0)
+    assert (first["to_forest"], second["to_forest"]) == (0.25, 1.0)
+    assert "to_network" not in first
+    assert (first["suffers"], second["suffers"]) == (0, 1)
+    (size,) = record["bytes"]
+    assert (size["ratio"], size["refused"]) == (1.05, 1)
+    assert [*record["holds"].values()] == [True, True, False, False, True]
+
+
+@pytest.mark.slow
+def test_targets_share_a_pack_and_have_their_own(quickly, capsys):
+    targets = quickly("targets")
+    cells = {
+        job.key: targets.compute(job)
+        for job in (targets.Job(kind, "stations", 0) for kind in targets.KINDS)
+    }
+    lines = published(targets, cells, capsys)["targets"]
+    assert [line["target"] for line in lines] == ["re", "se", "sz"]
+    assert all(0.5 < line["ratio"] < 2 for line in lines)
+    assert len(cells["own/stations/0"]["bytes"]) == 3
+    room = cells["joint/stations/0"]["bytes"] * 1.05
+    assert all(cells[f"{kind}/stations/0"]["bytes"] < room for kind in targets.RIVALS)
+
+
+def test_energy_has_both_loads_in_the_order_of_the_paper(benchmark_named):
+    targets = benchmark_named("targets")
+    table = targets.table_of("ee")
+    assert table.Y.shape == (768, 2)
+    train, validation, test = targets.rows_of("ee", 0)
+    assert [len(part[1]) for part in (train, validation, test)] == [539, 76, 153]

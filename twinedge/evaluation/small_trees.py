@@ -95,7 +95,7 @@ class SmallTrees(NamedTuple):
     rmse_val : float
         Error on the validation points, in units of the target.
     predict : function
-        From points ``(n, features)`` to predictions ``(n,)``.
+        From points ``(n, features)`` to predictions ``(n,)``, of several targets ``(n, m)``.
     model : scikit-learn estimator
         What was grown; only its first ``trees`` trees count.
     """
@@ -108,7 +108,7 @@ class SmallTrees(NamedTuple):
     model: Any
 
 
-def forest_bytes(trees: int, leaves: int, distinct: int | None = None) -> int:
+def forest_bytes(trees: int, leaves: int, distinct: int | None = None, *, targets: int = 1) -> int:
     """Bytes of binary trees.
 
     Parameters
@@ -119,6 +119,8 @@ def forest_bytes(trees: int, leaves: int, distinct: int | None = None) -> int:
         Leaves of all trees together; a tree has one decision less than leaves.
     distinct : int, optional
         Different values among the leaves; by default all differ.
+    targets : int
+        Numbers in a leaf.
 
     Examples
     --------
@@ -127,7 +129,8 @@ def forest_bytes(trees: int, leaves: int, distinct: int | None = None) -> int:
     """
     decisions = leaves - trees
     stored = leaves if distinct is None else distinct
-    return HEAD_BYTES + trees * ROOT_BYTES + decisions * DECISION_BYTES + stored * LEAF_BYTES
+    held = trees * ROOT_BYTES + decisions * DECISION_BYTES + stored * targets * LEAF_BYTES
+    return HEAD_BYTES + held
 
 
 def fit_small_trees(
@@ -145,7 +148,8 @@ def fit_small_trees(
     Parameters
     ----------
     train, validation : (X, y)
-        Points to learn from, and points to choose by.
+        Points to learn from, and points to choose by. A forest also learns several targets
+        ``(n, m)`` at once, whose errors count alike: scale them before.
     room : int
         Most bytes.
     kinds : subset of {"boosting", "forest"}
@@ -263,12 +267,13 @@ def _plant(setting: TreeSetting, task: _Task) -> SmallTrees | None:
 
 def _sizes(trees: Iterable[Any]) -> list[int]:
     """Bytes of the first tree, of the first two, and so on."""
-    values: set[float] = set()
+    values: set[tuple[float, ...]] = set()
     leaves, sizes = 0, []
     for count, tree in enumerate(trees, 1):
         table = tree.tree_
         ends = table.children_left < 0
         leaves += int(ends.sum())
-        values.update(table.value[ends, 0, 0].tolist())
-        sizes.append(forest_bytes(count, leaves, len(values)))
+        found = table.value[ends, :, 0]
+        values.update(map(tuple, found.tolist()))
+        sizes.append(forest_bytes(count, leaves, len(values), targets=found.shape[1]))
     return sizes
