@@ -109,6 +109,8 @@ def fit_csv(
     group: str | None = None,
     time: str | None = None,
     weight: str | None = None,
+    derive: str | Sequence[str] = (),
+    gap: str | float | None = None,
     split: int = 0,
     folds: int | None = None,
     test: Any = None,
@@ -154,11 +156,22 @@ def fit_csv(
     time : str, optional
         Column of times at which rows were measured: dates and times of any usual form, or numbers;
         it is not a feature. The model is trained on the oldest rows, chosen on the next ones, and
-        tested on the newest, so that its scores hold for the future. Not with ``group``.
+        tested on the newest, so that its scores hold for the future. Not with ``group``, unless
+        there is ``derive``.
     weight : str, optional
         Column of weights: how much each row counts, in training, in intervals and in all errors; it
         is not a feature. Rows of weight 0 are left out; those of one of several tables that lacks
         the column count 1.
+    derive : str or sequence of str
+        Inputs from the last samples of a stream, in the order of ``time``: ``"temp@6"`` is the
+        value of six samples ago, ``"mean(temp, 12)"`` that over the last twelve; there are ``min``,
+        ``max``, ``std``, ``slope`` and ``delta``. In an evenly sampled table, numbers may be spans
+        of time: ``"mean(temp, 10 min)"``. ``group`` then says which stream a row is of. Rows
+        without a full window are left out, and so are those whose window reaches back over the
+        split between training, validation and test.
+    gap : str or float, optional
+        The longest step between two samples of a window: a span such as ``"90 s"``, or a number of
+        usual steps; by default 1.5 in an evenly sampled table, otherwise 10.
     split : int
         Which random split.
     folds : int, optional
@@ -225,6 +238,8 @@ def fit_csv(
             group=group,
             time=time,
             weight=weight,
+            derive=derive,
+            gap=gap,
             split=split,
             folds=folds,
             test=test,

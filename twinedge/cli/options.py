@@ -341,6 +341,22 @@ time_column = column(
     text="When each row was measured: dates, times or seconds since 1970. Models learn from the "
     "past and are tested on the future. Not a feature.",
 )
+derived_inputs = (
+    option(
+        "--derive",
+        metavar="INPUTS",
+        multiple=True,
+        text="Inputs from the last samples: temp@6 (six samples ago), mean(temp, 12), min, max, "
+        "std, slope, delta(flow); spans of time, such as mean(temp, 10min), if rows are evenly "
+        "sampled. Needs --time; --group says which stream a row is of.",
+    ),
+    option(
+        "--gap",
+        metavar="SPAN|N",
+        text="With --derive: the longest step inside a window, such as 90s or a number of usual "
+        "steps; by default 1.5 if rows are evenly sampled, otherwise 10.",
+    ),
+)
 calendar = column(
     "--calendar",
     multiple=True,
@@ -370,7 +386,7 @@ def together(*decorators: Decorator) -> Decorator:
 
 reading = together(
     *(data_file, target, drop, missing, impute, categorical, calendar),
-    *(drop_missing_target, skip_bad_rows),
+    *(drop_missing_target, skip_bad_rows, *derived_inputs),
 )
 
 

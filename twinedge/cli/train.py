@@ -43,6 +43,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train data.csv --target strength --test measured_later.csv",
     "train base.csv points.csv --target strength --group device",
     "train log.csv --target power --time timestamp",
+    "train log.csv --target power --time t --derive 'temp@6, mean(temp, 12), delta(flow)'",
     "train sales.csv --target price --target-curve auto",
     "train --dataset cs --split 0 --effort quick --jobs 2",
 )
@@ -173,6 +174,11 @@ def train(
     With --time, the model is trained on the oldest 70 % of the rows, chosen on the next 10 %, and
     tested on the newest 20 %: scores and intervals are then for the future. Beside them is the
     naive forecast, the last value that was measured before each test row.
+
+    With --derive, rows are samples of a stream, and the model also learns from those before each
+    row; --group then says which stream a row is of. No window reaches over a gap, into another
+    stream, or over the split between training, validation and test; rows without a full window are
+    left out. The device and 'predict' keep the windows themselves.
 
     With --folds, the table is divided into N parts, at random, by group or by time. Each is
     predicted by a model that was trained on the others: the test scores are of all rows. The
@@ -314,6 +320,7 @@ def summary(run: "Run") -> dict[str, Any]:
     return {
         **{key: value for key, value in run.source.items() if key not in _RECORDED_ONLY},
         "features": len(run.encoding.names),
+        **({"derived": run.encoding.derivation} if run.encoding.derived else {}),
         "twins": len(model.weights_),
         "activation": model.activation_,
         "learning_rate": model.learning_rate_,

@@ -14,12 +14,14 @@ from twinedge.data.columns import (
     match_features,
 )
 from twinedge.data.csvfile import FRAME, open_table
+from twinedge.data.streams import derived_columns, unready
 from twinedge.data.table import Missing, missing_texts
 from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame
 from twinedge.encoding.times import Notation
-from twinedge.wording import shown
+from twinedge.errors import InputError
+from twinedge.wording import plural, quoted, shown
 
 
 @dataclass
@@ -57,6 +59,7 @@ def read_features(
     time: SideColumn | None = None,
     group: SideColumn | None = None,
     weight: SideColumn | None = None,
+    ready: SideColumn | None = None,
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -90,6 +93,9 @@ def read_features(
         A column that says which rows belong together, to be read as well.
     weight : SideColumn, optional
         A column that says how much each row counts, to be read as well.
+    ready : SideColumn, optional
+        Filled with whether each row is the end of a full window, for a model with derived inputs;
+        rows that are not have inputs that are NaN. By default these are left out, and counted.
     say : function
         Called with each remark on how the file was read.
 
@@ -107,7 +113,10 @@ def read_features(
     """
     source = path
     path = FRAME if is_frame(source) else Path(source)
-    encoding = features if isinstance(features, Encoding) else Encoding.plain(features)
+    whole = features if isinstance(features, Encoding) else Encoding.plain(features)
+    encoding = whole.measured
+    if whole.derived:
+        time, group = _of_windows(whole, time, group, path)
     with open_table(source, encoding.names, skip_bad_rows, missing_texts(missing)) as file:
         targets = () if target is None else (target,) if isinstance(target, str) else target
         where, goals = match_features(
@@ -149,4 +158,56 @@ def read_features(
         if group is not None:
             group.values = np.array(file.labels)
     y = [columns.pop().values for _ in goals][::-1]
-    return encoding.apply(columns), np.stack(y, axis=1) if len(y) > 1 else y[0] if y else None
+    targets_of = np.stack(y, axis=1) if len(y) > 1 else y[0] if y else None
+    if not whole.derived:
+        if ready is not None:
+            ready.values = np.ones(len(file.row_numbers), bool)
+        return encoding.apply(columns), targets_of
+    assert time is not None
+    derived, full = derived_columns(
+        whole, columns, time.values, None if group is None else group.values
+    )
+    X = whole.apply([*columns, *derived])
+    unknown = np.isnan(X[:, len(encoding.inputs) :]) & ~_may_be_filled(whole, fillable)
+    full &= ~unknown.any(axis=1)
+    if ready is not None:
+        ready.values = full
+        return X, targets_of
+    if not full.any():
+        raise InputError(
+            f"{shown(path)}: no row is the end of a full window of "
+            f"{plural(whole.longest, 'sample')}"
+        )
+    if not full.all():
+        say(f"{shown(path)}: {unready(full, whole.longest)} left out")
+    for one in (time, group, weight):
+        if one is not None:
+            one.values = one.values[full]
+    return X[full], None if targets_of is None else targets_of[full]
+
+
+def _of_windows(
+    encoding: Encoding, time: SideColumn | None, group: SideColumn | None, path: Path
+) -> tuple[SideColumn, SideColumn | None]:
+    """Return the columns of times and groups that windows need, which others may want as well."""
+    clock = encoding.derived[0].clock
+    for wanted, has, what in ((time, clock.time, "time"), (group, clock.group, "group")):
+        if wanted is not None and wanted.name != has:
+            raise InputError(
+                f"{shown(path)}: the model derives its inputs from samples by the "
+                + (f"{what} column {quoted(has)}" if has else f"{what} of no column")
+                + f", not {quoted(wanted.name)}"
+            )
+    time = SideColumn(clock.time) if time is None else time
+    time.notation = clock.notation
+    if group is None and clock.group is not None:
+        group = SideColumn(clock.group)
+    return time, group
+
+
+def _may_be_filled(encoding: Encoding, fillable: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Which derived inputs the model can fill in."""
+    first = len(encoding.measured.inputs)
+    if fillable is None:
+        return np.zeros(len(encoding.inputs) - first, bool)
+    return fillable[first:]

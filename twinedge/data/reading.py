@@ -21,7 +21,9 @@ from twinedge.data.columns import (
     without_dropped,
 )
 from twinedge.data.csvfile import FRAME, CsvFile, open_table
+from twinedge.data.streams import terms_of, with_derived
 from twinedge.data.table import Missing, Table, missing_texts
+from twinedge.encoding.derived import parse_gap
 from twinedge.encoding.tables import Column, is_categorical, is_frame
 from twinedge.encoding.times import NUMBERS, Notation
 from twinedge.errors import Advice, InputError, Parameter, ParameterError, dropping
@@ -42,6 +44,13 @@ class _Wanted(NamedTuple):
     drop_missing_target: bool
 
 
+class _Part(NamedTuple):
+    """What was read of one file: all rows, and which of them are to be learnt from."""
+
+    table: Table
+    used: NDArray[np.bool_]
+
+
 def read_table(
     path: Any,
     *,
@@ -56,6 +65,8 @@ def read_table(
     missing: Missing = (),
     time: str | None = None,
     calendar: Sequence[str] = (),
+    derive: str | Sequence[str] = (),
+    gap: str | float | None = None,
 ) -> Table:
     """Read a table to train on.
 
@@ -98,10 +109,18 @@ def read_table(
         ``NA`` and the like. Numbers are compared as numbers: -9999 is also -9999.0.
     time
         Name of a column that says when each row was measured; it is not a feature. It holds dates
-        and times as `twinedge.encoding.times.read_times` takes them. Not with ``group``.
+        and times as `twinedge.encoding.times.read_times` takes them. Not with ``group``,
+        unless there is ``derive``.
     calendar
         Names of columns of such times to learn from: hour of the day, day of the week, and season.
         The column of ``time`` may be one of them. None of their cells may be missing.
+    derive
+        Inputs to derive from the last samples, as ``parse_terms`` reads them: ``"temp@6,
+        mean(temp, 12)"``. Rows are samples in the order of ``time``; with ``group``, each group is
+        a stream of its own. Rows without a full window are left out, and counted.
+    gap
+        The longest step between two samples of a window, as ``"90 s"``, or a number of usual steps;
+        by default one and a half in an evenly sampled table, otherwise ten.
 
     Returns
     -------
@@ -121,7 +140,19 @@ def read_table(
         categorical = [*categorical, *(name for name in of_frame if name not in others)]
     if impute not in (None, "median"):
         raise InputError(f"impute: unknown method {quoted(str(impute))}; use 'median' or leave out")
-    if group is not None and time is not None:
+    terms = terms_of(derive) if derive else []
+    if terms and time is None:
+        raise ParameterError(
+            Parameter("derive"),
+            " needs the order of the samples: name the column of times with ",
+            Parameter("time"),
+        )
+    if gap is not None and not terms:
+        raise ParameterError(
+            Parameter("gap", gap), " is for derived inputs: name these with ", Parameter("derive")
+        )
+    longest_step = None if gap is None else parse_gap(gap)
+    if group is not None and time is not None and not terms:
         raise ParameterError(
             *(Parameter("group", group), " and ", Parameter("time", time)),
             ": rows are held out group by group or in order of time, not both; choose one",
@@ -144,12 +175,21 @@ def read_table(
         if len(files) > 1:
             wanted = _check_same_columns(files, wanted)
         tables: list[Table] = []
+        masks: list[NDArray[np.bool_]] = []
         for file in files:
             mine = _present(wanted, file, files)
-            tables.append(_read(file, mine, tables[0] if tables else None))
+            table, used = _read(file, mine, tables[0] if tables else None)
             if mine.group != group or mine.weight != weight:
-                tables[-1] = _completed(tables[-1], wanted, mine)
+                table = _completed(table, wanted, mine)
+            tables.append(table)
+            masks.append(used)
     table = tables[0] if len(tables) == 1 else _joined(tables)
+    used = np.concatenate(masks)
+    if terms and time is not None and used.any():
+        table, full = with_derived(table, used, terms, time, group, longest_step)
+        used &= full
+    if not used.all():
+        table = table.only(used)
     if table.y is not None:
         if not len(table.y):
             raise InputError(f"{table.where}: no row has a target")
@@ -228,7 +268,7 @@ def _present(wanted: _Wanted, file: CsvFile, files: Sequence[CsvFile]) -> _Wante
     )
 
 
-def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
+def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> _Part:
     """Read one file; the first of several decides about names, and how times are written."""
     names, path = file.names, file.path
     goals = [] if wanted.target is None else target_positions(names, wanted.target, path)
@@ -310,23 +350,24 @@ def _read(file: CsvFile, wanted: _Wanted, first: Table | None) -> Table:
             remarks.append(f"{without} of weight 0 left out")
             present &= weights > 0
     used = set(kept)
-    return Table(
-        tuple(one._replace(values=one.values[present]) for one in columns),
-        None if y is None else y[present],
+    table = Table(
+        tuple(columns),
+        y,
         ", ".join(names[k] for k in goals) or None,
         (path,),
         dropped=tuple(name for k, name in enumerate(names) if k not in used),
         impute=wanted.impute,
-        groups=None if label is None else np.array(file.labels)[present],
-        weights=None if weights is None else weights[present],
+        groups=None if label is None else np.array(file.labels),
+        weights=weights,
         remarks=tuple(Advice(f"{shown(path)}: {words}") for words in remarks),
-        rows=file.row_numbers[present],
-        times=None if times is None else times[present],
+        rows=file.row_numbers,
+        times=times,
         notation=None if clock is None else file.notations[clock],
         dated=tuple(names[k] for k in unread if k != clock and hold_times(file.glanced[k])),
         calendars={names[k]: file.notations[k] for k in dates},
         targets=tuple(names[k] for k in goals),
     )
+    return _Part(table, present)
 
 
 def _completed(table: Table, wanted: _Wanted, mine: _Wanted) -> Table:

@@ -23,6 +23,7 @@ from twinedge.data.splitting import (
     split_times,
     splits,
 )
+from twinedge.data.streams import guarded
 from twinedge.data.suspects import suspects
 from twinedge.data.table import (
     Prepared,
@@ -91,6 +92,8 @@ class Source(NamedTuple):
         Several files that the rows are from, and how many are from each.
     targets : tuple of str
         Columns of several targets. Then y is (n, m), NaN where one was not measured.
+    streams : array of str, optional
+        Which stream each row is a sample of, if inputs are derived from several.
     options : dict, optional
         How the table was read and split, in JSON types, for the record: what differs from the
         defaults.
@@ -120,6 +123,7 @@ class Source(NamedTuple):
     options: dict[str, Any] | None = None
     tables: dict[str, int] | None = None
     targets: tuple[str, ...] = ()
+    streams: NDArray[np.str_] | None = None
 
     @property
     def target_names(self) -> tuple[str, ...]:
@@ -134,7 +138,7 @@ class Source(NamedTuple):
         place = np.cumsum(known) - 1
         beside: dict[str, Any] = {
             name: None if values is None else values[known]
-            for name in ("groups", "grouped", "weights", "times")
+            for name in ("groups", "grouped", "weights", "times", "streams")
             for values in [getattr(self, name)]
         }
         return self._replace(
@@ -216,8 +220,9 @@ def from_table(
         rows, *crossed = _splits(table, split, folds, test is not None)
     except InputError as error:
         raise InputError(f"{where}{error}") from error
+    rows, crossed, kept_out = _guarded(table, rows, crossed)
     prepared = table.prepare(rows.train)
-    remarks = _describe_kinds(prepared)
+    remarks = [*_describe_kinds(prepared), *kept_out]
     if table.missing:
         remarks.append(f"filled in {plural(table.missing, 'missing value')}")
     if table.duplicates:
@@ -239,7 +244,8 @@ def from_table(
     if table.times is not None:
         remarks += _describe_times(table, rows)
     grouped = table.groups is not None
-    looked_at = [one for one in table.columns if one.name not in table.calendars]
+    unseen = {*table.calendars, *table.derived}
+    looked_at = [one for one in table.columns if one.name not in unseen]
     first, *others = table.y.reshape(len(table.y), -1).T
     found = suspects(looked_at, first, table.targets[0], _row_names(table), grouped=grouped)
     for name, y in zip(table.targets[1:], others, strict=True):
@@ -268,7 +274,8 @@ def from_table(
         times=table.times,
         time_name=reading.get("time"),
         notation=table.notation,
-        group_name=reading.get("group"),
+        group_name=None if table.derived else reading.get("group"),
+        streams=table.streams,
         numbers=(
             table.rows if table.file_of is None else np.column_stack([table.file_of, table.rows])
         ),
@@ -312,6 +319,28 @@ def _splits(table: Table, split: int, folds: int | None, has_test: bool) -> list
                 for one, other in zip(*each, strict=True)
             ]
     return of(len(table.y), table.groups, table.times)
+
+
+def _guarded(
+    table: Table, rows: Split, crossed: list[Split]
+) -> tuple[Split, list[Split], list[str]]:
+    """Leave out rows whose window reaches into another part; return splits and a remark."""
+    if table.since is None:
+        return rows, crossed, []
+    assert table.times is not None
+    kept, count = guarded(rows, table.times, table.since)
+    folds = [guarded(one, table.times, table.since)[0] for one in crossed]
+    for split, whole in zip([kept, *folds], [rows, *crossed], strict=True):
+        for part, before, purpose in zip(
+            split, whole, ("train on", "validate", "test"), strict=True
+        ):
+            if len(before) and len(part) < 2:
+                raise InputError(
+                    f"{table.where}: the longest window reaches over all rows to {purpose}; use "
+                    "shorter windows, or a longer table"
+                )
+    words = f"{plural(count, 'row')} left out whose window reaches back over a split by time"
+    return kept, folds, [words] if count else []
 
 
 def _row_names(table: Table) -> NDArray[Any]:
@@ -379,7 +408,9 @@ def _fold(source: Source, table: Table, rows: Split) -> Source:
 def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
     """Append test rows that have a table of their own."""
     fill = source.fill_values
-    named = (source.time_name, source.group_name, source.weight_name)
+    derived = source.encoding.derived
+    grouped_by = derived[0].clock.group if derived else source.group_name
+    named = (source.time_name, grouped_by, source.weight_name)
     time, group, weight = (None if name is None else SideColumn(name) for name in named)
     if time is not None:
         time.notation = source.notation
@@ -431,6 +462,8 @@ def _with_test(source: Source, test: Any, reading: dict[str, Any]) -> Source:
         more["groups"] = np.concatenate([source.groups, groups])
         if source.grouped is not None:
             more["grouped"] = np.concatenate([source.grouped, np.ones(len(groups), bool)])
+    if group is not None and source.streams is not None:
+        more["streams"] = np.concatenate([source.streams, group.values[counts]])
     if weight is not None and source.weights is not None:
         more["weights"] = np.concatenate([source.weights, weight.values[counts]])
     if time is not None and source.times is not None:
@@ -478,6 +511,8 @@ def _describe_times(table: Table, rows: Split) -> list[str]:
         for end in [format_time(float(table.times[part].max()), notation)]
     ]
     remarks.append(f"rows in order of time: {', '.join(parts)}")
+    if table.streams is not None:  # which have the same times, one after the other
+        return remarks
     steps = np.diff(table.times)
     if (steps < 0).any():
         how = "the newest first" if (steps <= 0).all() else "in another order"

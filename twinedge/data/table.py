@@ -1,13 +1,14 @@
 """The user's own table: columns of numbers and names, with one column as the target."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import Column
 from twinedge.encoding.times import Notation
@@ -111,6 +112,12 @@ class Table:
         Features that are times, in seconds since 1970, and how the file writes them.
     targets : tuple of str
         Names of the targets, one by one.
+    derived : mapping of str to Derived
+        Features, the last ones, that are derived from the last samples of others.
+    since : ndarray of float64, shape (n,), or None
+        When the longest window that ends at each row begins, as a time; None if there is none.
+    streams : ndarray of str, shape (n,), or None
+        Which stream each row is a sample of, if there are several.
     """
 
     columns: tuple[Column, ...]
@@ -130,6 +137,9 @@ class Table:
     dated: tuple[str, ...] = ()
     calendars: Mapping[str, Notation] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+    since: NDArray[np.float64] | None = None
+    streams: NDArray[np.str_] | None = None
 
     @property
     def where(self) -> str:
@@ -163,6 +173,19 @@ class Table:
         values = [one.values for one in self.columns]
         return count_duplicates(*values) if self.y is None else count_duplicates(*values, self.y)
 
+    def only(self, kept: NDArray[Any]) -> "Table":
+        """Return the rows of a mask ``(n,)``, or of such numbers in that order."""
+        beside: dict[str, Any] = {
+            name: None if values is None else values[kept]
+            for name in (
+                *("y", "groups", "grouped", "weights", "rows", "file_of", "times", "since"),
+                "streams",
+            )
+            for values in [getattr(self, name)]
+        }
+        columns = tuple(one._replace(values=one.values[kept]) for one in self.columns)
+        return replace(self, columns=columns, **beside)
+
     def prepare(self, rows: NDArray[np.integer] | None = None) -> Prepared:
         """Encode names and fill in what is missing, based on the training rows.
 
@@ -172,7 +195,7 @@ class Table:
             Training rows, which decide levels, medians and most frequent levels. By default all.
         """
         try:
-            encoding = Encoding.learn(self.columns, rows, self.calendars)
+            encoding = Encoding.learn(self.columns, rows, self.calendars, self.derived)
             X = encoding.apply(self.columns)
             if not self.impute:
                 return Prepared(X, encoding, None)

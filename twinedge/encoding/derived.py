@@ -215,6 +215,41 @@ def parse_terms(text: str) -> list[Term]:
     return terms
 
 
+class Gap(NamedTuple):
+    """The longest step between two samples of a window, as a person wrote it.
+
+    Parameters
+    ----------
+    length : float
+        How many usual steps, or how long in ``unit``.
+    unit : str
+        Key of ``UNITS``, or empty for usual steps.
+
+    Examples
+    --------
+    >>> parse_gap("90 s"), str(parse_gap(3))
+    (Gap(length=90.0, unit='s'), '3')
+    """
+
+    length: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        """Write it so that ``parse_gap`` reads the same."""
+        return f"{self.length:g} {self.unit}".strip()
+
+
+def parse_gap(written: str | float) -> Gap:
+    """Read how long a step is no gap yet; an InputError if it is neither steps nor a span."""
+    found = _COUNT.fullmatch(str(written).strip())
+    if found is None or (found[2] and found[2] not in UNITS) or not float(found[1]) > 0:
+        raise InputError(
+            f"gap {quoted(str(written))} is neither a span of time such as 90 s nor a number of "
+            f"usual steps; units are {joined(_SHORT)}"
+        )
+    return Gap(float(found[1]), found[2])
+
+
 def format_terms(terms: Sequence[Term]) -> str:
     """Write derived inputs as ``parse_terms`` reads them."""
     return ", ".join(map(str, terms))

@@ -172,6 +172,17 @@ class Encoding:
         return Encoding([(name, one) for name, one in columns if not isinstance(one, Derived)])
 
     @property
+    def derivation(self) -> str:
+        """What is derived, as a person writes it."""
+        columns = zip(self.names, self.kinds, strict=True)
+        return ", ".join(name for name, one in columns if isinstance(one, Derived))
+
+    @property
+    def longest(self) -> int:
+        """How many consecutive samples a full window has; 1 if nothing is derived."""
+        return max((one.window for one in self.derived), default=1)
+
+    @property
     def indicators(self) -> Flags:
         """Which inputs ``(f,)`` belong to categories and calendars: their size says enough."""
         widths = [0 if isinstance(one, Derived | None) else one.width for one in self.kinds]

@@ -18,6 +18,7 @@ from twinedge.encoding.derived import (
     UNITS,
     Clock,
     Derived,
+    Gap,
     Term,
     check_samples,
     format_terms,
@@ -60,12 +61,17 @@ class Rows(NamedTuple):
 
 
 def clock_of(
-    time: str, notation: Notation, group: str | None, times: Floats, groups: Any | None
+    time: str,
+    notation: Notation,
+    group: str | None,
+    times: Floats,
+    groups: Any | None,
+    wanted: Gap | None = None,
 ) -> Clock:
     """Find out how often rows were sampled, and how long a step is a gap.
 
-    In an evenly sampled table, a gap is a step of more than one and a half periods; in others, of
-    more than ten times the usual step.
+    A gap is a step that is longer than ``wanted``. By default, in an evenly sampled table it is one
+    of more than one and a half periods; in others, of more than ten times the usual step.
     """
     order = _order(times, groups)
     steps = np.diff(times[order])
@@ -78,13 +84,26 @@ def clock_of(
             f"{'' if groups is None else ' in a group'}: there is no order to derive inputs from"
         )
     period = float(np.median(steps))
-    gap = period * (_EVEN_GAP if _is_even(steps, period) else _GAP)
+    if wanted is None:
+        gap = period * (_EVEN_GAP if _is_even(steps, period) else _GAP)
+    elif not wanted.unit:
+        gap = period * wanted.length
+    elif notation.unit == NUMBERS:
+        raise InputError(
+            f"gap {quoted(str(wanted))}: column {quoted(time)} has no unit of time; give a number "
+            "of usual steps instead"
+        )
+    else:
+        gap = wanted.length * UNITS[wanted.unit]
     for rate in _RATES:
         ticks = int(np.floor(gap * rate + 0.5))
         if ticks < 2**31:
             break
     if not 0 < ticks < 2**31:
-        raise InputError(f"column {quoted(time)}: a usual step of {period:g} is out of range")
+        raise InputError(
+            f"column {quoted(time)}: a gap of {gap:g}, where the usual step is {period:g}, is out "
+            "of range"
+        )
     return Clock(time, notation, group, rate, ticks, period)
 
 

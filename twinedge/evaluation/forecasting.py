@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 BLOCKS = 5  # a table that is quickly read, and shows whether errors grow
 
 
-def naive_forecast(times: Array, y: Array) -> Array:
+def naive_forecast(times: Array, y: Array, streams: Array | None = None) -> Array:
     """Predict the last known value: the target of the row before, in order of time.
 
     It knows every target that was measured before a row, also those of other test rows. Rows of
@@ -24,6 +24,8 @@ def naive_forecast(times: Array, y: Array) -> Array:
     ----------
     times, y : array of shape (n,)
         When each row was measured, as a number, and its target.
+    streams : array of shape (n,), optional
+        Which stream each row is of: the last value is that of the same one.
 
     Returns
     -------
@@ -35,6 +37,12 @@ def naive_forecast(times: Array, y: Array) -> Array:
     >>> naive_forecast(np.array([3, 1, 2]), np.array([30.0, 10.0, 20.0])).tolist()
     [20.0, nan, 10.0]
     """
+    if streams is not None:
+        found = np.empty(len(y))
+        for one in np.unique(streams):
+            mine = streams == one
+            found[mine] = naive_forecast(times[mine], y[mine])
+        return found
     _, when, counts = np.unique(times, return_inverse=True, return_counts=True)
     last = np.bincount(when, y) / counts
     return np.asarray(np.concatenate([[np.nan], last[:-1]])[when])

@@ -70,7 +70,7 @@ class HeldOut:
         weights = model.sample_weights_, model.validation_weights_
         rivals = rival_predictions(train, X, validation, room, weights)
         if source.times is not None:
-            naive = naive_forecast(source.times, source.y)[rows]
+            naive = naive_forecast(source.times, source.y, source.streams)[rows]
             rivals["naive"] = np.where(np.isnan(naive), rivals["mean"], naive)  # the first row
         covered = None
         if model.calibration_ is not None and COVERAGE in model.calibration_.quantiles:
