@@ -271,6 +271,12 @@ backend = choice(
 weights = choice(
     "--weights", "int8", "int16", default=defaults.WEIGHTS, text="Weights of the .twin."
 )
+keep_columns = column(
+    "--keep",
+    multiple=True,
+    text="Column or JSON key to repeat in front of each prediction, such as time; may be repeated, "
+    "or given as a,b.",
+)
 store_file = file_option("--store", text="Store with points measured on site.")
 overwrite = flag(
     "--overwrite",

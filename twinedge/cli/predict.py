@@ -1,5 +1,6 @@
 """``twinedge predict``: answers for a table, or line by line."""
 
+import signal
 import sys
 from itertools import compress
 from pathlib import Path
@@ -12,12 +13,17 @@ from twinedge.cli.sign import require_signature
 from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
-from twinedge.wording import plural
+from twinedge.wording import plural, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from twinedge.encoding.encoder import Encoding
+    from twinedge.runtime.device import Device
+    from twinedge.runtime.streaming import Streaming
 
 
 @options.command(
@@ -28,6 +34,8 @@ if TYPE_CHECKING:
     "predict out/model.twin new.csv --coverage 0.95",
     "predict model-7.twin new.csv --require-key product.pub",
     "predict out/model.twin - --store site.store < /dev/ttyUSB0",
+    "predict out/model.twin - --json --keep time --state last.json < /dev/ttyUSB0",
+    "predict out/model.twin - --group sensor --store stores < log.csv",
 )
 @options.model_file
 @options.argument(
@@ -53,8 +61,20 @@ if TYPE_CHECKING:
     text="How often the true value is between low and high.",
 )
 @options.missing
-@options.store_file
+@options.keep_columns
+@options.file_option(
+    "--store", text="Store with points measured on site; with --group a folder, of one for each."
+)
 @options.flag("--create-store", text="With - for a table: begin the store if it does not exist.")
+@options.column(
+    "--group",
+    text="With - for a table: which sensor a line is from. Each has its own store, and its own "
+    "window if inputs are derived from samples.",
+)
+@options.file_option(
+    "--state",
+    text="With - for a table: keep the last samples in this file, to continue after a restart.",
+)
 @options.backend
 @options.file_option(
     "--require-key",
@@ -72,8 +92,11 @@ def predict(
     neighbors: int | None,
     coverage: float | None,
     missing: tuple[str, ...],
+    keep: tuple[str, ...],
     store: Path | None,
     create_store: bool,
+    group: str | None,
+    state: Path | None,
     backend: str,
     require_key: Path | None,
     lowest_counter: int,
@@ -98,8 +121,17 @@ def predict(
     carries its true value, and is learnt from after it is answered. --store keeps what is learnt;
     predictions for a table use it, too. It has to exist, so that a misspelt name is not an empty
     store: 'adapt' makes one from a table, and --create-store one that lines fill.
+
+    A model that was trained with --derive takes samples: rows or lines of the columns that were
+    measured, with the time and the group of training; a line without a time counts as measured
+    now. Samples without a full window before them are answered by empty cells, in JSON by how many
+    samples the window lacks. --state keeps the windows between two runs. With --json, lines are
+    answered in JSON, one object each.
     """
     lines = str(table) == "-"
+    keep = tuple(dict.fromkeys(name for word in keep for name in word.split(",")))
+    if not lines and (group is not None or state is not None):
+        raise InputError("--group and --state are for lines, with - for a table")
     if create_store and not (lines and store is not None):
         raise InputError("--create-store is for lines, with - for a table, and --store")
     if lines and missing:
@@ -119,18 +151,23 @@ def predict(
             raise InputError(
                 f"{model}: lines, stores and backends are for exported files, not a run"
             )
-        _with_run(model, table, output, anchors, neighbors, coverage, missing, as_json, quiet)
+        _with_run(
+            *(model, table, output, anchors, neighbors, coverage, missing, keep, as_json, quiet)
+        )
         return
     if anchors != "auto":
         raise InputError(f"{model}: --anchors is for runs; a file has those it was exported with")
+    from twinedge.data.features import SideColumn
     from twinedge.runtime.loading import load
     from twinedge.runtime.pack_device import PackDevice
     from twinedge.runtime.self_test import id_of
+    from twinedge.runtime.streaming import Streaming
 
     if store is not None and not (lines and create_store):
         check_store(store, "; --create-store begins a new one" if lines else "")
     threads = None if lines and model.suffix == ".twin" else 1  # others slow down on single lines
-    device = load(model, backend, store=store, threads=threads)
+    folder = store if group is not None or (store is not None and store.is_dir()) else None
+    device = load(model, backend, store=None if folder else store, threads=threads)
     own = device.pack if isinstance(device, PackDevice) else None
     if verified is not None and not (own and own.release and own.release.whole == verified):
         raise InputError(f"{model} was replaced while it was read: try again")
@@ -141,19 +178,22 @@ def predict(
         device.check_coverage(coverage)
         _note_others(neighbors not in (None, device.info.get("neighbors")), quiet)
     if lines:
-        from twinedge.runtime.streaming import serve
-
-        serve(device, sys.stdin.fileno(), stream_out, neighbors, coverage)
+        _answer_lines(device, Streaming(neighbors, coverage, keep, as_json, group), folder, state)
         return
+    if folder is not None:
+        raise InputError(f"{folder} is a folder of stores: name the store of one device")
+    ready, kept = SideColumn(""), {name: list[str]() for name in keep}
     x, _ = read_points(
         table,
         device.encoding,
         device.fillable,
         target_name=device.target_name,
         missing=missing,
+        ready=ready,
+        keep=kept,
         quiet=quiet,
     )
-    predicted = device.predict_all(x, coverage, neighbors)
+    predicted = device.predict_all(x[ready.values], coverage, neighbors)
     columns: dict[str, Any] = {"prediction": predicted.mean}
     for name in device.fields[1:]:
         column = getattr(predicted, name)
@@ -161,7 +201,45 @@ def predict(
     result: dict[str, Any] = {"file": str(model)}
     if as_json and own is not None:
         result["id"] = id_of(own).hex()
-    _print(result, device.target_names, coverage, columns, output, as_json, quiet)
+    columns = _of_all_rows(columns, ready.values)
+    _note_unready(table, ready.values, device.encoding, quiet)
+    _print(result, device.target_names, coverage, columns, kept, output, as_json, quiet)
+
+
+def _answer_lines(
+    device: "Device", how: "Streaming", folder: Path | None, state: Path | None
+) -> None:
+    """Answer standard input, with the windows and stores of each group."""
+    from twinedge.runtime.sample_streams import KeptState, SampleStreams
+    from twinedge.runtime.store_folder import StoreFolder
+    from twinedge.runtime.streaming import serve
+
+    if folder is not None:
+        how = how._replace(stores=StoreFolder(device, folder))
+    if state is None:
+        serve(device, sys.stdin.fileno(), stream_out, **how._asdict())
+        return
+    if not device.encoding.derived:
+        file = device.info["file"]
+        raise InputError(f"--state is for models with derived inputs, and {file} has none")
+    streams = SampleStreams(device.encoding)
+    kept = KeptState(state, streams)
+
+    def write(lines: str) -> None:
+        stream_out(lines)
+        kept.tick()
+
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        serve(device, sys.stdin.fileno(), write, **how._replace(streams=streams)._asdict())
+    finally:
+        kept.write()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, _frame: Any) -> None:
+    """End the program as a signal would, but write what is kept first."""
+    raise SystemExit(128 + number)
 
 
 def _with_run(
@@ -172,13 +250,19 @@ def _with_run(
     neighbors: int | None,
     coverage: float | None,
     missing: tuple[str, ...],
+    keep: tuple[str, ...],
     as_json: bool,
     quiet: bool,
 ) -> None:
+    from twinedge.data.features import SideColumn
     from twinedge.run_folder import load_run
 
     trained = load_run(folder)
-    (x, _), absent = read_run_points(table, trained, missing=missing, quiet=quiet)
+    ready, kept = SideColumn(""), {name: list[str]() for name in keep}
+    (x, _), absent = read_run_points(
+        table, trained, missing=missing, ready=ready, keep=kept, quiet=quiet
+    )
+    x, absent = x[ready.values], absent[ready.values]
     model, options = trained.model, {"anchors": anchors, "neighbors": neighbors}
     mean, std = model.predict(x, return_std=True, **options)
     outside = _named(model.outside(x) & ~absent, trained.encoding)
@@ -193,7 +277,36 @@ def _with_run(
     if trained.fill_values is not None:
         columns["missing"] = _named(absent, trained.encoding)
     names = model.target_names_ if model.targets_ > 1 else (trained.target_name,)
-    _print(result, names, coverage, columns, output, as_json, quiet)
+    columns = _of_all_rows(columns, ready.values)
+    _note_unready(table, ready.values, trained.encoding, quiet)
+    _print(result, names, coverage, columns, kept, output, as_json, quiet)
+
+
+def _of_all_rows(columns: dict[str, Any], ready: "NDArray[np.bool_]") -> dict[str, Any]:
+    """Put predictions where their rows are; NaN and nothing for rows without a full window."""
+    import numpy as np
+
+    if ready.all():
+        return columns
+    found: dict[str, Any] = {}
+    for name, one in columns.items():
+        if isinstance(one, list):
+            flags = iter(one)
+            found[name] = [next(flags) if is_ready else [] for is_ready in ready]
+        else:
+            found[name] = np.full((len(ready), *one.shape[1:]), np.nan)
+            found[name][ready] = one
+    return found
+
+
+def _note_unready(
+    table: Path, ready: "NDArray[np.bool_]", encoding: "Encoding", quiet: bool
+) -> None:
+    if not ready.all():
+        from twinedge.data.streams import unready
+
+        words = unready(ready, encoding.longest)
+        note(f"{shown(table)}: {words}: no prediction for them", quiet=quiet)
 
 
 def _named(flags: Any, encoding: "Encoding") -> list[list[str]]:
@@ -221,30 +334,39 @@ def _print(
     targets: "Sequence[str]",
     coverage: float | None,
     columns: dict[str, Any],
+    kept: dict[str, list[str]],
     output: Path | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
     """Print columns, the prediction first: arrays of numbers, or lists of names.
 
-    For several targets, numbers are ``(n, m)``.
+    For several targets, numbers are ``(n, m)``. What is ``kept`` of the table comes before them.
     """
     rows = len(columns["prediction"])
     result |= {"target": targets[0]} if len(targets) == 1 else {"targets": list(targets)}
     result |= {} if coverage is None else {"coverage": coverage}
     if as_json:
         lists = {name: _plain(one, targets) for name, one in columns.items()}
-        print_json({**result, "rows": rows, **lists}, output)
+        print_json({**result, "rows": rows, **({"kept": kept} if kept else {}), **lists}, output)
     else:
         # The networks compute in single precision: more digits mean nothing.
         named = list(_in_csv(columns, targets))
         words = (
-            ["|".join(one) if isinstance(one, list) else f"{one:.7g}" for one in row]
-            for row in zip(*(column for _, column in named), strict=True)
+            [_cell(one) for one in row]
+            for row in zip(*kept.values(), *(column for _, column in named), strict=True)
         )
-        print_csv([name for name, _ in named], words, output)
+        print_csv([*kept, *(name for name, _ in named)], words, output)
     if output is not None:
         note(f"{plural(rows, 'prediction')} in {output}", quiet=quiet)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "|".join(value)
+    return "" if value != value else f"{value:.7g}"
 
 
 def _plain(column: Any, targets: "Sequence[str]") -> Any:

@@ -51,7 +51,9 @@ def read_points(
         say=lambda remark: note(remark, quiet=quiet),
         **options,
     )
-    note_filled(table, int(encoding.by_column(np.isnan(x)).sum()), quiet=quiet)
+    ready = options.get("ready")
+    absent = np.isnan(x if ready is None else x[ready.values])
+    note_filled(table, int(encoding.by_column(absent).sum()), quiet=quiet)
     return x, np.empty(0) if y is None else y
 
 

@@ -74,6 +74,8 @@ class CsvFile:
         Position of the column of row numbers that pandas writes.
     labels : list of str
         Cells of the ``label`` column.
+    kept : dict of int to list of str
+        Cells of columns to ``keep``, by position.
     row_numbers : ndarray of int64
         Where the rows that were read are in the file.
     notations : dict of int to Notation
@@ -93,6 +95,7 @@ class CsvFile:
     ) -> None:
         self.path = path
         self.labels: list[str] = []
+        self.kept: dict[int, list[str]] = {}
         self.row_numbers: NDArray[np.int64] = np.empty(0, np.int64)
         self.notations: dict[int, Notation] = {}
         self.glanced: dict[int, list[str]] = {}
@@ -160,6 +163,7 @@ class CsvFile:
         target: int | None = None,
         times: Mapping[int, Notation | None] | None = None,
         glance: Collection[int] = (),
+        keep: Collection[int] = (),
     ) -> list[Column]:
         """Read the given columns to the end of the file.
 
@@ -187,12 +191,15 @@ class CsvFile:
             values are seconds since 1970, as those of ``twinedge.encoding.times.Times`` are.
         glance
             Other columns whose first cells are kept in ``glanced``.
+        keep
+            Columns whose cells are kept as they are, in ``kept``.
         """
         advice = dict.fromkeys(could_impute, Advice(", or use ", Parameter("impute", "median")))
         if target is not None:
             advice[target] = Advice(
                 ", or leave such rows out with ", Parameter("drop_missing_target", True)
             )
+        self.kept = {k: [] for k in keep}
         named: set[int] | None = None
         numbers: list[int] = []
         codes: dict[int, dict[str, int]] = {}
@@ -221,6 +228,8 @@ class CsvFile:
                 found[k].append(self._names(block, k, known))
             if label is not None:
                 self.labels += [row[label].strip() for _, row in block]
+            for k, cells in self.kept.items():
+                cells += [row[k].strip() for _, row in block]
             row_numbers.append(np.array([number for number, _ in block], np.int64))
         self.row_numbers = np.concatenate([np.empty(0, np.int64), *row_numbers])
         columns = {
@@ -269,6 +278,10 @@ class CsvFile:
         """Leave out rows of all columns."""
         self.row_numbers = self.row_numbers[~gone]
         self.labels = [one for one, out in zip(self.labels, gone, strict=False) if not out]
+        self.kept = {
+            k: [one for one, out in zip(cells, gone, strict=True) if not out]
+            for k, cells in self.kept.items()
+        }
         return {k: one._replace(values=one.values[~gone]) for k, one in columns.items()}
 
     def _numbers(self, block: Sequence[Row], columns: Sequence[int]) -> NDArray[np.float64] | None:

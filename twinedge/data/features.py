@@ -1,6 +1,6 @@
 """A table for a trained model: its features by name, and targets, times, groups and weights."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import is_frame
 from twinedge.encoding.times import Notation
 from twinedge.errors import InputError
-from twinedge.wording import plural, quoted, shown
+from twinedge.wording import closest, listed, plural, quoted, shown
 
 
 @dataclass
@@ -60,6 +60,7 @@ def read_features(
     group: SideColumn | None = None,
     weight: SideColumn | None = None,
     ready: SideColumn | None = None,
+    keep: Mapping[str, list[str]] | None = None,
     say: Callable[[str], None] = lambda remark: None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Read a table for a trained model.
@@ -96,6 +97,8 @@ def read_features(
     ready : SideColumn, optional
         Filled with whether each row is the end of a full window, for a model with derived inputs;
         rows that are not have inputs that are NaN. By default these are left out, and counted.
+    keep : dict of str to list of str, optional
+        Other columns, whose cells are put into these lists as they are.
     say : function
         Called with each remark on how the file was read.
 
@@ -147,7 +150,17 @@ def read_features(
             wanted = [*wanted, clock]
         if weight is not None:
             wanted = [*wanted, column_holding("weights", file.names, weight.name, used_for, path)]
-        columns = file.columns(wanted, texts=named, may_miss=may_miss, times=times, label=label)
+        kept = {name: _kept_column(name, file.names, path) for name in keep or ()}
+        columns = file.columns(
+            wanted,
+            texts=named,
+            may_miss=may_miss,
+            times=times,
+            label=label,
+            keep=set(kept.values()),
+        )
+        for name, cells in (keep or {}).items():
+            cells += file.kept[kept[name]]
         for remark in file.remarks:
             say(f"{shown(path)}: {remark}")
         if weight is not None:
@@ -183,7 +196,18 @@ def read_features(
     for one in (time, group, weight):
         if one is not None:
             one.values = one.values[full]
+    for cells in (keep or {}).values():
+        cells[:] = [cell for cell, is_full in zip(cells, full, strict=True) if is_full]
     return X[full], None if targets_of is None else targets_of[full]
+
+
+def _kept_column(name: str, names: Sequence[str], path: Path) -> int:
+    if name not in names:
+        raise InputError(
+            f"{shown(path)}: no column {quoted(name)} to keep{closest(name, names)}; the columns "
+            f"are {listed(names)}"
+        )
+    return names.index(name)
 
 
 def _of_windows(

@@ -27,6 +27,7 @@ from twinedge.runtime.reference import check_queries
 from twinedge.wording import listed, plural
 
 if TYPE_CHECKING:
+    from twinedge.runtime.sample_streams import Stream
     from twinedge.runtime.store import Store
 
 _USUAL = round(1000 * COVERAGE)  # in thousandths
@@ -266,6 +267,15 @@ class Device:
         (mean, spread, *bounds), outside, missing = self._predict_all(x, neighbors, level)
         found = Prediction(mean, spread, self._with_unknown(x, outside), *bounds)
         return found._replace(missing=missing) if self.fillable.any() else found
+
+    def stream(self) -> "Stream":
+        """Begin a stream of samples: it derives the inputs that the model has from the last ones.
+
+        For a model without derived inputs, every sample is a query.
+        """
+        from twinedge.runtime.sample_streams import Stream
+
+        return Stream(self)
 
     def spread(self, x: Any, neighbors: int | None = None) -> Array:
         """Return the standard deviation of the estimates, float32 ``(n,)``, in units of the target.

@@ -30,7 +30,7 @@ from twinedge.encoding.cells import (
 from twinedge.encoding.encoder import Encoding, Kind
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
-from twinedge.wording import closest, listed, missing_columns
+from twinedge.wording import closest, listed, missing_columns, quoted
 
 Query: TypeAlias = list[float]  # inputs of the model; NaN is a missing value
 
@@ -53,15 +53,26 @@ class QueryReader:
         Inputs that may be missing.
     targets : sequence of str
         Names of the targets.
+    beside : sequence of str
+        Other columns or keys of a line to keep, such as its time. They may be missing.
+    needed : sequence of str
+        Those of them that may not.
 
     Attributes
     ----------
+    beside : dict
+        Those of the last query that was read, by name: texts, or what JSON holds.
     columns_known : bool
         Whether a header or a first query has decided what separates the columns.
     """
 
     def __init__(
-        self, encoding: Encoding, fillable: Array, targets: Sequence[str] = ("y",)
+        self,
+        encoding: Encoding,
+        fillable: Array,
+        targets: Sequence[str] = ("y",),
+        beside: Sequence[str] = (),
+        needed: Sequence[str] = (),
     ) -> None:
         self._encoding, self._targets = encoding, targets
         self._names = encoding.names
@@ -70,6 +81,9 @@ class QueryReader:
         self._cells = CellReader(comma_allowed=False)
         self._order: Sequence[int] | None = None  # position of each column in the header
         self._width = len(self._names)
+        self._wanted, self._needed = tuple(dict.fromkeys(beside)), tuple(needed)
+        self._places: dict[str, int] = {}  # of what is kept beside queries, in the header
+        self.beside: dict[str, Any] = {}
         self._comment: str | None = None  # the last one, before the columns are known
         self._candidates: Sequence[str] = _DELIMITERS  # a first line "sep=" leaves one
         self.columns_known = False
@@ -108,6 +122,7 @@ class QueryReader:
         if (
             not self.columns_known
             or delimiter == BLANKS
+            or self._wanted
             or not self._encoding.is_plain
             or not lines
         ):
@@ -212,7 +227,14 @@ class QueryReader:
                     f"the header has {listed(repeated)} more than once; give each column its own "
                     "name"
                 )
+            for name in self._needed:
+                if name not in cells:
+                    raise InputError(
+                        f"the header has no {quoted(name)}{closest(name, cells)}; it has "
+                        f"{listed(cells)}"
+                    )
             self._order = [cells.index(name) for name in self._names]
+            self._places = {name: cells.index(name) for name in self._wanted if name in cells}
         # The names of an array's columns were made up, so nobody can have meant them.
         elif not (
             self._encoding.is_numbered
@@ -232,14 +254,18 @@ class QueryReader:
 
     def _csv(self, line: str) -> Query:
         reader = self._cells.copy()  # a faulty line decides nothing
-        query = self._inputs(cut(line, self._delimiter), reader)
+        cells = cut(line, self._delimiter)
+        query = self._inputs(cells, reader)
         self._cells = reader
+        self.beside = {name: cells[place].strip() for name, place in self._places.items()}
         return query
 
     def _inputs(self, cells: Sequence[str], reader: CellReader) -> Query:
         """Read one line of cells."""
         if len(cells) != self._width:
             raise QueryError(f"{len(cells)} values, expected {self._width}")
+        if self._needed and self._order is None:
+            raise QueryError(f"{self._needed[0]} is missing: a header has to name it")
         chosen = cells if self._order is None else [cells[i] for i in self._order]
         values: Query = []
         anything = any(chosen)
@@ -280,7 +306,13 @@ class QueryReader:
             if missing:
                 others = [key for key in value if key not in self._names]
                 raise QueryError(f"{missing[0]} is missing{closest(missing[0], others)}")
+            self.beside = {name: value[name] for name in self._wanted if name in value}
             value = [value[name] for name in self._names]
+        else:
+            self.beside = {}
+        absent_ones = [name for name in self._needed if name not in self.beside]
+        if absent_ones:
+            raise QueryError(f"{absent_ones[0]} is missing")
         if len(value) != len(self._names):
             raise QueryError(f"{len(value)} values, expected {len(self._names)}")
         values: Query = []

@@ -9,6 +9,9 @@ A line that ends in ``=VALUE`` carries its true value. It is answered like any o
 learnt from. For several targets it ends in as many such cells; an empty one, ``=``, was not
 measured.
 
+Of a model with inputs derived from the last samples, each line is a sample. Until its window is
+full, the cells of its answer are empty; in JSON, ``lacks`` says how many more samples it takes.
+
 An answer has the fields of ``Device.fields``: those that every file has come first, so that their
 positions never change. For several targets it has those of the first target, then those of the
 second, and last what is about the features.
@@ -17,27 +20,76 @@ second, and last what is about the features.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, groupby
 from math import isfinite
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from twinedge.encoding.cells import WINDOWS_1252
+from twinedge.encoding.times import NUMBERS
 from twinedge.errors import InputError
 from twinedge.pack.contents import Array
 from twinedge.runtime.device import Device
+from twinedge.runtime.sample_streams import SampleStreams, read_time, time_now
+from twinedge.runtime.store import LARGEST_TIME
+from twinedge.runtime.store_folder import StoreFolder
 from twinedge.runtime.stream_reader import Query, QueryError, QueryReader, is_json
+from twinedge.wording import plural
 
 _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
 
 _FLAGS = ("outside", "missing")  # fields that name features
-_ERRORS = ("error: ", '{"error": ')
 _LINE_END = re.compile(rb"\r+\n?|\n\r")
 _CHUNK = 1 << 16
 LONGEST = 1 << 20  # bytes of a line; a longer one cannot be a query
+
+
+class Streaming(NamedTuple):
+    """How lines are answered, besides the model.
+
+    Parameters
+    ----------
+    neighbors : int, optional
+        How many nearest anchors to use; by default as many as the file says.
+    coverage : float, optional
+        Coverage of the intervals; by default ``device.usual_coverage``.
+    keep : sequence of str
+        Columns or keys of a line that its answer repeats, before all others.
+    as_json : bool
+        Answer lines of CSV in JSON, too; headers are then not answered.
+    group : str, optional
+        Column or key that says which sensor a line is from; each has windows, and a store, of its
+        own. By default that of the training, if inputs are derived.
+    streams : SampleStreams, optional
+        Windows to continue; by default there are none yet.
+    stores : StoreFolder, optional
+        A store for each group, instead of that of the device.
+    """
+
+    neighbors: int | None = None
+    coverage: float | None = None
+    keep: Sequence[str] = ()
+    as_json: bool = False
+    group: str | None = None
+    streams: SampleStreams | None = None
+    stores: StoreFolder | None = None
+
+
+class _Item(NamedTuple):
+    """A line that was read: an answer that is known already, or a query."""
+
+    text: str | None = None
+    query: Query | None = None
+    as_json: bool = False
+    kept: Mapping[str, Any] = MappingProxyType({})
+    group: str = ""
+    seconds: float | None = None
+    lacks: int = 0
 
 
 class Replies:
@@ -47,10 +99,8 @@ class Replies:
     ----------
     device : Device
         The model that predicts.
-    neighbors : int, optional
-        How many nearest anchors to use; by default as many as the file says.
-    coverage : float, optional
-        Coverage of the intervals; by default ``device.usual_coverage``.
+    neighbors, coverage, ... : optional
+        Fields of ``Streaming``.
 
     Examples
     --------
@@ -66,13 +116,30 @@ class Replies:
     """
 
     def __init__(
-        self, device: Device, neighbors: int | None = None, coverage: float | None = None
+        self,
+        device: Device,
+        neighbors: int | None = None,
+        coverage: float | None = None,
+        **more: Any,
     ) -> None:
+        how = Streaming(neighbors, coverage, **more)
         if coverage is not None:
             device.check_coverage(coverage)
         self._device, self._neighbors, self._coverage = device, neighbors, coverage
         self._encoding = device.encoding
-        self._reader = QueryReader(device.encoding, device.fillable, device.target_names)
+        self._clock = device.encoding.derived[0].clock if device.encoding.derived else None
+        self._group = how.group or (self._clock.group if self._clock else None)
+        self._keep, self._as_json, self._stores = tuple(how.keep), how.as_json, how.stores
+        self._streams = SampleStreams(device.encoding) if how.streams is None else how.streams
+        measured = device.encoding.measured
+        needed = [*self._keep, *([self._group] if self._group else [])]
+        self._reader = QueryReader(
+            measured,
+            device.fillable[: len(measured.inputs)],
+            device.target_names,
+            [*needed, *([self._clock.time] if self._clock else [])],
+            needed,
+        )
         fields = ["prediction", *device.fields[1:]]
         self._keys = [(one, "") for one in fields]  # field, and which of several targets
         header = [device.target_name, *fields[1:]]
@@ -84,7 +151,7 @@ class Replies:
                 "_".join(part for part in (name, field) if part and part != "prediction")
                 for field, name in self._keys
             ]
-        self._header = ",".join(map(_quoted, header))
+        self._header = ",".join(map(_quoted, [*self._keep, *header]))
 
     def to(self, lines: Iterable[str]) -> list[str]:
         """Answer lines, given without line breaks."""
@@ -106,51 +173,116 @@ class Replies:
 
     def _learn(self, line: str) -> list[str]:
         """Answer a line, and learn from it if it carries its true value."""
-        query, targets = self._reader.split_targets(line)
-        answers = self._answer([query])
-        if targets is None or not answers or answers[-1].startswith(_ERRORS):
+        line, targets = self._reader.split_targets(line)
+        items = self._read(line)
+        answers = self._answers(items)
+        last = items[-1] if items else _Item("")
+        if targets is None or last.query is None:
             return answers
-        read = self._reader.read(query)[-1]
-        if read is None:
-            return answers  # a header
+        if last.lacks:
+            answers[-1] = _error(f"{_waiting(last.lacks)}: nothing is learnt yet", last.as_json)
+            return answers
         try:
-            self._device.learn([read], targets if self._device.targets == 1 else [targets])
+            self._teach(last, targets)
         except InputError as error:
-            answers[-1] = _error(str(error), is_json(query))
+            answers[-1] = _error(str(error), last.as_json)
         return answers
+
+    def _teach(self, item: _Item, targets: list[float]) -> None:
+        if self._stores is not None:
+            when = time.time() if item.seconds is None else item.seconds
+            whole = min(max(int(when), 0), LARGEST_TIME)
+            self._stores.learn(item.group, np.array(item.query), targets, whole)
+        else:
+            self._device.learn([item.query], targets if self._device.targets == 1 else [targets])
 
     def _answer(self, lines: Sequence[str]) -> list[str]:
         # One by one until the columns are known; a query that decides them is read once more.
         answers: list[str] = []
         first = 0
-        while first < len(lines) and not self._reader.columns_known:
+        plain = not (self._as_json or self._encoding.derived)
+        while plain and first < len(lines) and not self._reader.columns_known:
             read = self._read(lines[first])
-            answers += [one for one, _ in read if isinstance(one, str)]
-            first += all(isinstance(one, str) for one, _ in read)
+            answers += [one.text for one in read if one.text is not None]
+            first += all(one.query is None for one in read)
         rest = lines[first:]
-        x = self._reader.table(rest)
+        x = self._reader.table(rest) if plain else None
         if x is not None:
             return answers + list(map(_in_csv, zip(*self._predict(x), strict=True)))
-        read = [one for line in rest for one in self._read(line)]
-        queries = [one for one, _ in read if not isinstance(one, str)]
-        x = np.array(queries).reshape(-1, len(self._encoding.inputs))
-        found = zip(*self._predict(x), strict=True)
-        for one, as_json in read:
-            if isinstance(one, str):
-                answers.append(one)
-            else:
-                answers.append(self._in_json(next(found)) if as_json else _in_csv(next(found)))
+        return answers + self._answers([one for line in rest for one in self._read(line)])
+
+    def _read(self, line: str) -> list[_Item]:
+        """Read a line: queries, or answers that need none."""
+        line = _clean(line)
+        as_json = is_json(line) or self._as_json
+        found = []
+        try:
+            for query in self._reader.read(line):
+                if query is not None:
+                    found.append(self._item(query, as_json))
+                elif not self._as_json:
+                    found.append(_Item(self._header))
+        except QueryError as error:
+            found.append(_Item(_error(str(error), as_json)))
+        return found
+
+    def _item(self, query: Query, as_json: bool) -> _Item:
+        """Add what is derived to a query, and what its line says beside it."""
+        beside = self._reader.beside
+        kept = {name: beside[name] for name in self._keep}
+        group, seconds, lacks = "", None, 0
+        if self._group is not None:
+            group = _name_of(beside[self._group], self._group)
+        if self._clock is not None:
+            try:
+                seconds = (
+                    read_time(beside[self._clock.time], self._clock.notation, self._clock.time)
+                    if self._clock.time in beside
+                    else time_now(self._clock.notation)
+                )
+            except InputError as error:
+                raise QueryError(str(error)) from None
+            query, lacks = self._streams.push(query, seconds, group)
+            unknown = np.isnan(query) & ~self._device.fillable
+            if not lacks and unknown.any():
+                name = self._encoding.inputs[int(unknown.argmax())]
+                raise QueryError(f"{name} is not known: a sample of its window is missing")
+            if self._clock.notation.unit == NUMBERS:
+                seconds = None  # no time since 1970
+        return _Item(None, query, as_json, kept, group, seconds, lacks)
+
+    def _answers(self, items: Sequence[_Item]) -> list[str]:
+        """Answer what was read: those of one device at once."""
+        answers = ["" if one.text is None else one.text for one in items]
+        batches: dict[int, tuple[Device, list[int]]] = {}
+        for place, item in enumerate(items):
+            if item.query is None:
+                continue
+            if item.lacks:
+                answers[place] = self._lacking(item)
+                continue
+            device = self._device
+            if self._stores is not None:
+                device = self._stores.device(item.group) or device
+            batches.setdefault(id(device), (device, []))[1].append(place)
+        for device, places in batches.values():
+            x = np.array([items[place].query for place in places])
+            for place, values in zip(
+                places, zip(*self._predict(x, device), strict=True), strict=True
+            ):
+                answers[place] = self._written(items[place], values)
         return answers
 
-    def _read(self, line: str) -> list[tuple[Query | str, bool]]:
-        """Read a line: queries, or answers that need none; and whether it is JSON."""
-        line = _clean(line)
-        as_json = is_json(line)
-        try:
-            read = self._reader.read(line)
-        except QueryError as error:
-            return [(_error(str(error), as_json), as_json)]
-        return [(self._header if one is None else one, as_json) for one in read]
+    def _written(self, item: _Item, values: Iterable[_Value]) -> str:
+        if item.as_json:
+            return json.dumps({**_in_json(item.kept), **self._record(values)})
+        return ",".join([*map(_cell, item.kept.values()), _in_csv(values)])
+
+    def _lacking(self, item: _Item) -> str:
+        """Answer a sample that does not fill its window."""
+        if item.as_json:
+            return json.dumps({**_in_json(item.kept), "lacks": item.lacks})
+        return ",".join([*map(_cell, item.kept.values()), *[""] * len(self._keys)])
 
     def _predict(self, x: Array, device: Device | None = None) -> _Columns:
         """Predict queries: numbers or feature names, by field."""
@@ -177,9 +309,6 @@ class Replies:
                 names[row] = list(compress(self._encoding.names, flags[row]))
         return names
 
-    def _in_json(self, values: Iterable[_Value]) -> str:
-        return json.dumps(self._record(values))
-
     def _record(self, values: Iterable[_Value]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for (field, name), value in zip(self._keys, map(_short, values), strict=True):
@@ -196,6 +325,7 @@ def serve(
     write: Callable[[str], None],
     neighbors: int | None = None,
     coverage: float | None = None,
+    **more: Any,
 ) -> None:
     """Answer lines from a file descriptor until it ends, each as soon as it arrives.
 
@@ -207,10 +337,8 @@ def serve(
         File descriptor to read from.
     write : function
         Takes whole lines and passes them on at once.
-    neighbors : int, optional
-        How many nearest anchors to use; by default as many as the file says.
-    coverage : float, optional
-        Coverage of the intervals; by default ``device.usual_coverage``.
+    neighbors, coverage, ... : optional
+        Fields of ``Streaming``.
 
     Raises
     ------
@@ -218,7 +346,7 @@ def serve(
         If the file has no intervals of that coverage; nothing has been read then. If a header lacks
         a column of the model; what came before it has been answered.
     """
-    replies = Replies(device, neighbors, coverage)
+    replies = Replies(device, neighbors, coverage, **more)
 
     def answer(block: bytes) -> None:
         write("".join(f"{one}\n" for one in replies.to(_decoded(block).split("\n"))))
@@ -255,6 +383,35 @@ def _decoded(block: bytes) -> str:
     """Decode UTF-8; bytes that are not are Windows-1252."""
     text = block.decode("utf-8", "surrogateescape")
     return text if text.isascii() else text.translate(WINDOWS_1252)
+
+
+def _name_of(value: Any, column: str) -> str:
+    """Name the group of a line."""
+    if isinstance(value, dict | list | bool) or value is None or value == "":
+        raise QueryError(f"{column}: {json.dumps(value)[:40]} names no group")
+    return str(value)
+
+
+def _in_json(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return cells as values of JSON: numbers as such."""
+    return {name: _number(one) if isinstance(one, str) else one for name, one in kept.items()}
+
+
+def _number(text: str) -> float | str:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return found if type(found) in (int, float) and isfinite(found) else text
+
+
+def _cell(value: Any) -> str:
+    """Write a value that is repeated as a cell."""
+    return _quoted(value if isinstance(value, str) else json.dumps(value))
+
+
+def _waiting(lacks: int) -> str:
+    return f"the window needs {plural(lacks, 'more sample')}"
 
 
 def _in_csv(values: Iterable[_Value]) -> str:
