@@ -11,7 +11,8 @@ from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
 CORE = (
-    *("combine", "edge", "map", "nearest", "open", "predict", "prepare", "target", "text", "watch"),
+    *("combine", "edge", "map", "nearest", "open", "predict", "prepare"),
+    *("target", "targets", "text", "watch"),
 )
 KERNELS = sorted(path.stem for path in Path(FIRMWARE, "src", "kernels").glob("*.c"))
 

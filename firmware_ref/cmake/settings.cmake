@@ -1,6 +1,6 @@
 # Translates Kconfig options to settings of twin_config.h, for ESP-IDF and Zephyr.
 
-set(twinedge_settings TWIN_BLOCK=${CONFIG_TWIN_BLOCK})
+set(twinedge_settings TWIN_BLOCK=${CONFIG_TWIN_BLOCK} TWIN_TARGETS=${CONFIG_TWIN_TARGETS})
 foreach(
   part
   FLOAT

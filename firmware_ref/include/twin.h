@@ -41,17 +41,17 @@ extern "C" {
 
 /* Adds version and settings to a name, so that a program and a library compiled with different
  * ones do not link:
- * twin_settings_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1_map1_target1.
+ * twin_settings_v0_1_block2_flash0_float1_near1_silu1_wide1_text1_partial1_host0_ends1_map1_target1_targets1.
  */
 #define TWIN_CONFIGURED(name)                                                                      \
     TWIN_SPELL(name, TWIN_VERSION_MAJOR, TWIN_VERSION_MINOR, TWIN_BLOCK, TWIN_FLASH, TWIN_FLOAT,   \
                TWIN_NEIGHBORS, TWIN_SILU, TWIN_INT16, TWIN_TEXT, TWIN_PARTIAL, TWIN_HOST,          \
-               TWIN_INTERVALS, TWIN_MAP, TWIN_TARGET_CURVE)
-#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u)                                 \
-    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u)
+               TWIN_INTERVALS, TWIN_MAP, TWIN_TARGET_CURVE, TWIN_TARGETS)
+#define TWIN_SPELL(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u, o)                              \
+    TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u, o)
 /* clang-format off */
-#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u)                               \
-    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e##_map##c##_target##u
+#define TWIN_SPELLED(name, v, w, b, m, f, n, s, i, t, p, h, e, c, u, o)                            \
+    name##_v##v##_##w##_block##b##_flash##m##_float##f##_near##n##_silu##s##_wide##i##_text##t##_partial##p##_host##h##_ends##e##_map##c##_target##u##_targets##o
 /* clang-format on */
 
 /* Where programs are linked statically, every file that includes this refers to such a name, even
@@ -114,7 +114,10 @@ typedef enum twin_status {
     TWIN_ERROR_SELF_TEST = -28, /* it does not answer as it must */
     TWIN_ERROR_SCHEMA = -29,    /* its columns or targets are not those of the pack in use */
     TWIN_ERROR_COUNTER = -30,   /* older than what the device still accepts */
-    TWIN_ERROR_TRIAL = -31      /* a trial is in the way; or there is none */
+    TWIN_ERROR_TRIAL = -31,     /* a trial is in the way; or there is none */
+
+    /* Of the caller, for packs of several targets. */
+    TWIN_ERROR_TARGETS = -32 /* the pack has fewer targets, or more */
 } twin_status;
 
 /* A place in a pack. If TWIN_FLASH is 2, twin_open takes the pack's address as a number. */
@@ -137,7 +140,7 @@ typedef struct twin_model {
     twin_flash curve;
     twin_flash counts;
     twin_flash anchors;
-    twin_flash targets;
+    twin_flash values;     /* targets of the anchors */
     uint32_t twin_size;    /* bytes of one twin in the pack */
     uint16_t anchor_size;  /* bytes of the features of one anchor in the pack */
     uint16_t features;     /* numbers in a query */
@@ -150,6 +153,7 @@ typedef struct twin_model {
     uint8_t silu;          /* 1 silu, 0 relu */
     uint8_t wide;          /* 1 for 16-bit kernels, 0 for 8-bit ones */
     uint8_t flags;         /* bit 0: the twins were trained on neighbors only; bit 1: intervals */
+    uint8_t targets;       /* numbers that are predicted */
 #if TWIN_MAP
     uint16_t inputs; /* numbers that the twins take: with a map, what it makes of a query */
 #endif
@@ -164,7 +168,18 @@ typedef struct twin_model {
     twin_flash table;
 #endif
 #if TWIN_TARGET_CURVE
-    twin_flash target_curve; /* section of the pack; 0 if it has none */
+    twin_flash target_curve; /* of the first target, in the pack; 0 if it has none */
+#endif
+#if TWIN_TARGETS > 1
+    twin_flash units; /* offset and gain of the first target */
+#if TWIN_TARGET_CURVE
+    twin_flash curves; /* section of the pack, for all targets; 0 if it has none */
+#endif
+#if TWIN_INTERVALS
+    uint32_t quantiles[TWIN_TARGETS - 1]; /* of the targets after the first */
+#endif
+    uint16_t apart; /* bytes between the weights of two outputs */
+    uint8_t first;  /* target of the pack that is the first here: twin_select_target */
 #endif
 } twin_model;
 
@@ -206,6 +221,18 @@ typedef struct twin_raw {
     uint16_t count; /* estimates so far */
 } twin_raw;
 
+/* Sums over the estimates of one target. The fields are private. */
+typedef struct twin_sums {
+    int64_t sum;
+    int64_t deviations;
+    uint64_t squares;
+#if TWIN_INTERVALS
+    uint64_t asymmetries; /* sum of their squares */
+    uint32_t difficulty;  /* sum of signed numbers */
+#endif
+    int32_t reference; /* the first estimate; deviations are relative to it */
+} twin_sums;
+
 /* A prediction in progress: twin_begin fills it, twin_step advances it. It points to model and
  * scratch. The fields are private. */
 typedef struct twin_run {
@@ -213,25 +240,21 @@ typedef struct twin_run {
     const struct twin_kernel *kernel; /* of the model when this began; NULL before */
     int16_t *query;                   /* the quantised query */
     void *partial;                    /* its contribution to the first layer */
-    void *block[2];                   /* activations of all layers but the last */
-    void *room;                       /* what else the kernel needs */
+    void *
+        block[TWIN_TARGETS > 1 ? 3 : 2]; /* activations of layers; not of the last for one target */
+    void *room;                          /* what else the kernel needs */
 #if TWIN_HOST
     void *work; /* and what it would otherwise put on the stack */
 #endif
     int32_t *members; /* the caller's, or NULL */
-    int64_t sum;      /* of the estimates */
-    int64_t deviations;
-    uint64_t squares;
+    twin_sums sums[TWIN_TARGETS];
 #if TWIN_INTERVALS
-    uint64_t asymmetries; /* sum of their squares */
-    uint32_t difficulty;  /* sum of signed numbers */
     uint32_t outside;
     uint32_t missing;
 #endif
-    int32_t reference; /* the first estimate; deviations are relative to it */
     int status;        /* what twin_read returns, encoded */
-    unsigned total;    /* estimates in total; 0 if the query was refused */
-    unsigned count;    /* estimates so far */
+    unsigned total;    /* estimates of each target; 0 if the query was refused */
+    unsigned count;    /* those so far */
     unsigned twin;     /* twins begun */
     unsigned before;   /* anchors of the twins before this one */
     unsigned owned;    /* anchors of this twin */
@@ -300,9 +323,9 @@ uint32_t TWIN_CRC(uint32_t crc, twin_flash at, uint32_t size);
 void twin_set_neighbors(twin_model *model, uint16_t neighbors);
 #endif
 
-/* Let intervals cover `thousandths` of all true values, 900 for 90 %. The pack lists the levels it
- * has; twin_open selects 900, or else the highest below, or else the lowest. TWIN_ERROR_LEVEL, and
- * no change, if the pack has no such level. */
+/* Let intervals cover `thousandths` of all true values, 900 for 90 %, those of all targets. The
+ * pack lists the levels it has; twin_open selects 900, or else the highest below, or else the
+ * lowest. TWIN_ERROR_LEVEL, and no change, if the pack has no such level. */
 #if TWIN_INTERVALS
 twin_status twin_set_coverage(twin_model *model, uint16_t thousandths);
 #endif
@@ -358,6 +381,43 @@ twin_status twin_read(const twin_run *run, twin_prediction *out);
 /* A member's estimate, or a raw mean, in the units of the target. */
 float twin_target(const twin_model *model, int32_t estimate);
 #endif
+
+/* Packs of several targets, up to TWIN_TARGETS. One run predicts all of them:
+ *
+ *     twin_prediction out[TWIN_TARGETS];
+ *     if (twin_predict_targets(&model, scratch, sizeof scratch, x, out, TWIN_TARGETS) == TWIN_OK)
+ *         for (t = 0; t < model.targets; t++)
+ *             use(out[t].mean);
+ *
+ * What has no target to choose is about the first. Where a run may have `members`, they are
+ * `model->members` of each target: those of the first, then those of the second, and so on.
+ *
+ * TWIN_ERROR_TARGETS if `target` is not below `model->targets`, or if `count`, the room in `out`,
+ * is less than that: then what `out` has room for is filled as for a refused query. All this is
+ * there for one target, too. */
+#define twin_read_target_raw TWIN_CONFIGURED(twin_read_target_raw)
+twin_status twin_read_target_raw(const twin_run *run, unsigned target, twin_raw *out);
+#define twin_read_targets_raw TWIN_CONFIGURED(twin_read_targets_raw)
+twin_status twin_read_targets_raw(const twin_run *run, twin_raw *out, unsigned count);
+#define twin_predict_targets_raw TWIN_CONFIGURED(twin_predict_targets_raw)
+twin_status twin_predict_targets_raw(const twin_model *model, void *scratch, uint32_t size,
+                                     const int16_t *query, twin_raw *out, unsigned count);
+#if TWIN_FLOAT
+#define twin_read_target TWIN_CONFIGURED(twin_read_target)
+twin_status twin_read_target(const twin_run *run, unsigned target, twin_prediction *out);
+#define twin_read_targets TWIN_CONFIGURED(twin_read_targets)
+twin_status twin_read_targets(const twin_run *run, twin_prediction *out, unsigned count);
+#define twin_predict_targets TWIN_CONFIGURED(twin_predict_targets)
+twin_status twin_predict_targets(const twin_model *model, void *scratch, uint32_t size,
+                                 const float *x, twin_prediction *out, unsigned count);
+#endif
+
+/* Make `one` a model of a single target of an open pack. It predicts this target alone, and
+ * twin_target, twin_target_raw, twin_estimate_raw and twin_set_coverage are about it.
+ * TWIN_ERROR_TARGETS, or TWIN_ERROR_MODEL, and a model that is not open, if there is no such
+ * target. */
+#define twin_select_target TWIN_CONFIGURED(twin_select_target)
+twin_status twin_select_target(twin_model *one, const twin_model *model, unsigned target);
 
 /* An estimate, a raw mean or a raw end of an interval on the target curve of the pack, which
  * `gain` and `offset` of the target bring to its units; and back. Without such a curve, or if the

@@ -86,6 +86,19 @@
 #endif
 #endif
 
+/* Most targets of a pack, 1 to 8. Packs of more are refused as unsupported. With 1 there is no code
+ * for several, and none of their cost. Each further one takes 40 bytes of a twin_run. */
+#ifndef TWIN_TARGETS
+#if TWIN_HOST
+#define TWIN_TARGETS 8
+#else
+#define TWIN_TARGETS 1
+#endif
+#endif
+#if TWIN_TARGETS < 1 || TWIN_TARGETS > 8
+#error "TWIN_TARGETS must be 1 to 8"
+#endif
+
 /* 1: opening a pack reads four bytes at a time, with a 64-byte table for the checksum.
  * 0: it takes three to four times as long, and some 100 bytes less of flash. */
 #ifndef TWIN_QUICK_OPEN

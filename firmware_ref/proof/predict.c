@@ -45,7 +45,7 @@ static void fill_model(twin_model *model) {
     model->curve = (twin_flash)pack + (N_SILU ? CURVE_AT : TWINS_AT);
     model->counts = (twin_flash)pack + ANCHORS_AT;
     model->anchors = model->counts + PAD4(2 * N_TWINS);
-    model->targets = model->anchors + N_ANCHORS * 2 * PAD4(N_FEATURES);
+    model->values = model->anchors + N_ANCHORS * 2 * PAD4(N_FEATURES);
     model->twin_size = RECORD;
     model->anchor_size = 2 * PAD4(N_FEATURES);
     model->features = N_FEATURES;

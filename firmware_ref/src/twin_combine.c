@@ -37,8 +37,8 @@ static uint32_t twini_scale(const twin_run *run, uint32_t root) {
     uint64_t square = 0;
     unsigned i;
     signal[0] = root;
-    signal[1] = twini_root(n * run->asymmetries);
-    signal[2] = run->difficulty >> 31 ? 0 : run->difficulty;
+    signal[1] = twini_root(n * run->sums->asymmetries);
+    signal[2] = run->sums->difficulty >> 31 ? 0 : run->sums->difficulty;
     signal[3] = 16 * n;
     for (i = 0; i < 4; i++) {
         uint32_t part = twini_product(twini_u32(weight), signal[i], 12);
@@ -51,14 +51,15 @@ static uint32_t twini_scale(const twin_run *run, uint32_t root) {
 
 TWIN_INTERNAL TWIN_NOT_INLINE void twini_combine(const twin_run *run, twin_raw *out) {
     uint32_t n = run->count, mean;
-    uint64_t sum = (uint64_t)run->sum;
+    uint64_t sum = (uint64_t)run->sums->sum;
     /* Below 2^32, so the low half of the magnitude suffices. */
-    uint32_t off = (uint32_t)(run->deviations < 0 ? -run->deviations : run->deviations);
-    if (run->sum < 0)
+    uint32_t off =
+        (uint32_t)(run->sums->deviations < 0 ? -run->sums->deviations : run->sums->deviations);
+    if (run->sums->sum < 0)
         sum = 0 - sum;
     mean = n ? twini_divide(2 * sum + n, 2 * n) : 0;
-    out->mean = (int32_t)(run->sum < 0 ? 0 - mean : mean);
-    out->root = twini_root(n * run->squares - (uint64_t)off * off);
+    out->mean = (int32_t)(run->sums->sum < 0 ? 0 - mean : mean);
+    out->root = twini_root(n * run->sums->squares - (uint64_t)off * off);
     out->count = (uint16_t)n;
 #if TWIN_INTERVALS
     out->points = 0;

@@ -101,7 +101,7 @@ static float twini_nan(void) {
 }
 
 float twin_target(const twin_model *model, int32_t estimate) {
-    twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
+    twin_flash scaling = twini_scaling(model);
     float product;
     if (!model->kernel)
         return twini_nan();
@@ -111,8 +111,7 @@ float twin_target(const twin_model *model, int32_t estimate) {
 }
 
 TWIN_SHARED float twini_in_units(const twin_model *model, uint32_t distance, uint16_t parts) {
-    float all = twini_alone(twini_alone((float)distance) *
-                            twini_f32(model->scaling + 8 * (uint32_t)model->features + 4));
+    float all = twini_alone(twini_alone((float)distance) * twini_f32(twini_scaling(model) + 4));
     return twini_alone(all / twini_alone((float)parts));
 }
 
@@ -133,7 +132,7 @@ TWIN_SHARED float twini_deviation(const twin_model *model, int32_t mean, uint32_
 
 #if TWIN_INTERVALS && (TWIN_STORE || TWIN_TARGET_CURVE)
 TWIN_INTERNAL int32_t twini_target_of(const twin_model *model, float value) {
-    twin_flash scaling = model->scaling + 8 * (uint32_t)model->features;
+    twin_flash scaling = twini_scaling(model);
     float t = twini_alone(value - twini_f32(scaling)), rest;
     int32_t whole;
     t = twini_alone(t / twini_f32(scaling + 4));

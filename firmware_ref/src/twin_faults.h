@@ -73,7 +73,7 @@ static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned
 static unsigned twini_scaling_faults(const twin_model *model) {
     twin_flash at = model->scaling;
     unsigned i, faults = 0;
-    for (i = 0; i <= model->features; i++) {
+    for (i = 0; i <= model->features + twini_targets(model) - 1; i++) {
         uint32_t offset = twini_u32(at) & 0x7FFFFFFFu, gain = twini_u32(at + 4);
         if (offset >= 0x7F800000u || gain - 1 >= 0x7F800000u - 1)
             faults = VALUE;
@@ -128,17 +128,18 @@ static unsigned twini_map_faults(twin_model *model) {
 #endif
 
 #if TWIN_TARGET_CURVE
-static unsigned twini_target_faults(const twin_model *model) {
-    twin_flash at = model->target_curve;
+static unsigned twini_one_curve_faults(twin_flash at) {
     unsigned left, faults;
     int32_t before;
     uint8_t shift;
-    if (!at)
-        return 0;
     before = twini_i32(at);
     shift = twini_u8(at + TWIN_CURVE_SHIFT);
     left = twini_u16(at + TWIN_CURVE_BINS);
     faults = twini_padding_faults(at + TWIN_CURVE_SHIFT + 1, at + TWIN_CURVE_BINS);
+#if TWIN_TARGETS > 1
+    if (!left) /* a target without a curve */
+        return before || shift ? faults | VALUE : faults;
+#endif
     /* In bins, how far it may reach. */
     if (twini_magnitude(before) >> 30 || shift > MOST_MAP_SHIFT ||
         ((uint32_t)INT32_MAX - (uint32_t)before) >> shift < left)
@@ -154,26 +155,36 @@ static unsigned twini_target_faults(const twin_model *model) {
     } while (left--);
     return faults;
 }
+
+static unsigned twini_target_faults(const twin_model *model) {
+#if TWIN_TARGETS > 1
+    twin_flash at = model->curves;
+    unsigned left, faults = 0;
+    for (left = model->targets; at && left && !faults; left--) {
+        faults = twini_one_curve_faults(at);
+        at += (twini_size)twini_curve_bytes(twini_u16(at + TWIN_CURVE_BINS));
+    }
+    return faults;
+#else
+    return model->target_curve ? twini_one_curve_faults(model->target_curve) : 0;
+#endif
+}
 #endif
 
-static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
-    unsigned i;
+/* Shifts, multipliers and bias of an output, where the head of a twin has them; but the bias is at
+ * `bias`. */
+static unsigned twini_conversion_faults(const twin_model *model, twin_flash head, twin_flash bias) {
 #if TWIN_INTERVALS
     uint32_t most_second = 0, multipliers = 0xFFFF8000u;
+#else
+    (void)model;
 #endif
-    for (i = 0; i < 3; i++) {
-        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
-        if (i < model->layers
-                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
-                : shift | fraction)
-            return VALUE;
-    }
     /* Without a second output the shift is followed by a zero, the multiplier by six. */
 #if TWIN_INTERVALS
     if (twini_is_scaled(model)) {
         most_second = MOST_SHIFT;
         multipliers = 0x80008000u;
-    } else if (twini_u32(head + TWIN_HEAD_BIAS)) {
+    } else if (twini_u32(bias)) {
         return VALUE;
     }
     return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
@@ -183,12 +194,47 @@ static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
                : 0;
 #else
     return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
-                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 ||
-                   twini_u32(head + TWIN_HEAD_BIAS)
+                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 || twini_u32(bias)
                ? VALUE
                : 0;
 #endif
 }
+
+static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
+    unsigned i;
+    for (i = 0; i < 3; i++) {
+        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
+        if (i < model->layers
+                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
+                : shift | fraction)
+            return VALUE;
+    }
+    return twini_conversion_faults(model, head, head + TWIN_HEAD_BIAS);
+}
+
+#if TWIN_TARGETS > 1
+/* Where the weights of the first output are, in the record of a twin. */
+static twin_flash twini_first_output(const twin_model *model, twin_flash record) {
+    twin_flash at = record + TWIN_HEAD;
+    twini_layer layer;
+    unsigned depth;
+    for (depth = 0; depth < model->layers; depth++)
+        at = twini_layer_at(&layer, model, record, at, depth);
+    return at;
+}
+
+/* The records in front of the weights of further outputs, the first of which are at `fold`. */
+static unsigned twini_record_faults(const twin_model *model, twin_flash fold) {
+    unsigned left, faults = 0;
+    for (left = model->targets; --left;) {
+        fold += (twini_size)model->apart;
+        if (twini_u16(fold - 6))
+            faults = VALUE;
+        faults |= twini_conversion_faults(model, fold - TWIN_OUTPUT - TWIN_HEAD_SHIFT, fold - 4);
+    }
+    return faults;
+}
+#endif
 
 /* Whether 32767 * sum + bias has more than 31 bits: beyond 65538 the product alone has. */
 static unsigned twini_overflows(uint32_t sum, uint32_t bias) {
@@ -216,29 +262,46 @@ static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned 
     return faults;
 }
 
-/* The weights of the outputs, and what follows them in the record at `head`. */
-static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
+/* The weights of an output, whose bias is at `bias`, and what follows up to `stop`. */
+static unsigned twini_output_faults(const twin_model *model, twin_flash bias, twin_flash at,
+                                    twin_flash stop) {
     unsigned step = 2, faults = 0;
     twin_flash end = at + 2 * model->hidden[model->layers - 1];
 #if TWIN_INTERVALS
     if (twini_is_scaled(model)) {
-        uint32_t bias = twini_magnitude(twini_i32(at));
+        uint32_t second = twini_magnitude(twini_i32(at));
         step = 4;
         end += 4 + 2 * model->hidden[model->layers - 1];
         at += 4;
-        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias))
+        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), second))
             faults = OVERFLOW;
     }
 #endif
 #if TWIN_INTERVALS
-    if (twini_overflows(2 * twini_sum(at, end, 1, step),
-                        twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS))))
+    if (twini_overflows(2 * twini_sum(at, end, 1, step), twini_magnitude(twini_i32(bias))))
         faults = OVERFLOW;
 #else
+    (void)bias;
     if (twini_sum(at, end, 1, step) > 32769) /* there is no bias */
         faults = OVERFLOW;
 #endif
-    return faults | twini_padding_faults(end, head + (twini_size)model->twin_size);
+    return faults | twini_padding_faults(end, stop);
+}
+
+/* The same for all outputs of the record at `head`. */
+static unsigned twini_all_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
+    twin_flash bias = head + TWIN_HEAD_BIAS;
+    unsigned faults = 0;
+#if TWIN_TARGETS > 1
+    unsigned left;
+    for (left = model->targets; --left;) {
+        twin_flash next = at + (twini_size)model->apart;
+        faults |= twini_output_faults(model, bias, at, next - TWIN_OUTPUT);
+        bias = next - 4;
+        at = next;
+    }
+#endif
+    return faults | twini_output_faults(model, bias, at, head + (twini_size)model->twin_size);
 }
 
 static unsigned twini_curve_faults(const twin_model *model) {
@@ -273,8 +336,11 @@ static unsigned twini_anchor_faults(const twin_model *model, unsigned number) {
     for (i = 0; i < twini_inputs(model, 0); i++, at += 2)
         if (twini_u16(at) == 0x8000u)
             faults = VALUE;
-    if (twini_magnitude(twini_i32(model->targets + 4 * (twini_size)number)) >> 30)
-        faults = VALUE;
+    for (i = 0; i < twini_targets(model); i++) {
+        twini_size value = number + i * (twini_size)model->anchor_count;
+        if (twini_magnitude(twini_i32(model->values + 4 * value)) >> 30)
+            faults = VALUE;
+    }
     return faults | twini_padding_faults(at, end);
 }
 

@@ -26,7 +26,13 @@
  *     fold[o][0] * h(anchor, query)[o]
  *     fold[o][1] * h(anchor, query)[o]
  *
- * All stay within 32 bits in any order (FORMAT.md, section 9). */
+ * All stay within 32 bits in any order (FORMAT.md, section 9).
+ *
+ * In builds for several targets there are as many outputs, and the last layer adds to the totals of
+ * each: layer->targets, with their weights layer->apart bytes apart, and their totals one after the
+ * other, as many as there are of one. A kernel that would rather not do so where it computes
+ * activations stores them in layer->block, as in any other layer, and folds them there afterwards.
+ */
 
 #ifndef TWIN_KERNEL_H
 #define TWIN_KERNEL_H
@@ -79,11 +85,39 @@ typedef struct twini_layer {
 #if TWIN_SILU
     const uint32_t *lines; /* for kernels that ask for them */
 #endif
+#if TWIN_TARGETS > 1
+    void *block; /* for activations of the last layer; only where there are several targets */
+    uint16_t apart;
+    uint8_t targets;
+#endif
 #if TWIN_HOST
     const struct twin_kernel *kernel; /* that evaluates it: a prepared model is one with data */
     void *work;                       /* twin_kernel.work_bytes for exclusive use */
 #endif
 } twini_layer;
+
+/* Totals of one output for the pairs of a block. */
+#define TWIN_TOTALS ((TWIN_INTERVALS ? 3 : 1) * TWIN_BLOCK)
+
+/* How many outputs a layer folds into; constant where this build has no choice. */
+static inline unsigned twini_outputs(const twini_layer *layer) {
+#if TWIN_TARGETS > 1
+    return layer->targets;
+#else
+    (void)layer;
+    return 1;
+#endif
+}
+
+/* Weights of an output of the last layer. */
+static inline twin_flash twini_fold_of(const twini_layer *layer, unsigned output) {
+#if TWIN_TARGETS > 1
+    return layer->fold + (uint32_t)output * layer->apart;
+#else
+    (void)output;
+    return layer->fold;
+#endif
+}
 
 /* The pairs of a block. All `pairs` entries of `anchor` are valid: those beyond `count` repeat the
  * first, so that a kernel may always work on whole blocks. */
@@ -179,7 +213,10 @@ TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
  * unless the pack may have 16-bit weights. */
 #if defined(TWIN_KERNEL)
 #elif defined(TWIN_DEVICE_KERNEL)
-#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &TWIN_DEVICE_KERNEL)
+#define TWIN_KERNEL                                                                                \
+    ((TWIN_INT16 && model->wide) || (TWIN_TARGETS > 1 && model->targets > 1)                       \
+         ? &twini_kernel_portable                                                                  \
+         : &TWIN_DEVICE_KERNEL)
 #elif TWIN_HOST
 #define TWIN_KERNEL twini_host_kernel(model, 0, 0)
 #else

@@ -26,7 +26,14 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
 #define TWIN_HEAD_MULTIPLIER 8
 #define TWIN_HEAD_BIAS       12
 
+/* Bytes of the record in front of the weights of each further target's output: what the head of a
+ * twin has of the first, from the shift on, but with two bytes between multipliers and bias. */
+#define TWIN_OUTPUT 12
+
 /* Constant where this build has no choice: twin_open refuses the rest. */
+static inline unsigned twini_targets(const twin_model *model) {
+    return TWIN_TARGETS > 1 ? model->targets : 1u;
+}
 static inline unsigned twini_is_silu(const twin_model *model) {
     return TWIN_SILU ? model->silu : 0;
 }
@@ -36,6 +43,15 @@ static inline unsigned twini_is_wide(const twin_model *model) {
 
 static inline unsigned twini_is_scaled(const twin_model *model) {
     return TWIN_INTERVALS ? model->flags >> 1 : 0;
+}
+
+/* Offset and gain of the first target. */
+static inline twin_flash twini_scaling(const twin_model *model) {
+#if TWIN_TARGETS > 1
+    return model->units;
+#else
+    return model->scaling + 8 * (uint32_t)model->features;
+#endif
 }
 
 /* Bytes in a row of `n` weights. */
@@ -70,7 +86,23 @@ TWIN_INTERNAL void twini_map(twin_run *run);
 #define TWIN_CURVE_SHIFT 4
 #define TWIN_CURVE_BINS  6
 #define TWIN_CURVE_HEAD  8
+
+/* Bytes of a target curve, by its bins; one of several targets may have none. */
+static inline uint32_t twini_curve_bytes(uint32_t bins) {
+    return bins || TWIN_TARGETS == 1 ? TWIN_CURVE_HEAD + 4 + 4 * bins : TWIN_CURVE_HEAD;
+}
 #endif
+
+/* In a pack: bytes of the intervals of a target before its levels, and where their number is; bytes
+ * of a level. */
+#define TWIN_INTERVALS_HEAD 32
+#define TWIN_LEVEL_COUNT    28
+#define TWIN_LEVEL          8
+
+/* Bytes of the intervals of a target, by their levels. */
+static inline uint32_t twini_intervals_bytes(uint32_t levels) {
+    return TWIN_INTERVALS_HEAD + TWIN_LEVEL * levels;
+}
 
 /* Number of the anchor that predicts at this position of the twin. */
 static inline unsigned twini_number(const twin_run *run, unsigned position) {
@@ -87,6 +119,11 @@ static inline unsigned twini_chosen(unsigned neighbors, unsigned owned) {
     return most < owned ? most : owned;
 }
 
+/* Make `of` a run of a single target, and `one` its model, to read what `run` has found. If there
+ * is no such target, it is a run that was refused. */
+TWIN_INTERNAL void twini_view_run(twin_run *of, twin_model *one, const twin_run *run,
+                                  unsigned target);
+
 /* Search for the `run->chosen` anchors of the twin, whose anchors start at `anchors`, nearest to
  * the query: up to 16 steps of the search. Returns whether it is done; then their numbers are in
  * `run->nearest`, in ascending order. */
@@ -97,6 +134,18 @@ TWIN_INTERNAL unsigned twini_search(twin_run *run, twin_flash anchors);
 /* Lay out the scratch and start before the first twin; twini_set_feature puts the query there. */
 TWIN_INTERNAL twin_status twini_begin(twin_run *run, const twin_model *model, void *scratch,
                                       uint32_t size, int32_t *members);
+
+/* No estimates. */
+static inline void twini_begin_sums(twin_sums *sums) {
+    sums->sum = 0;
+    sums->deviations = 0;
+    sums->squares = 0;
+#if TWIN_INTERVALS
+    sums->asymmetries = 0;
+    sums->difficulty = 0;
+#endif
+    sums->reference = 0;
+}
 
 /* What reading a run returns. It is kept so that memory that is zero, a run that was never begun,
  * stands for TWIN_ERROR_MODEL. */

@@ -5,11 +5,12 @@
 
 enum { MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES };
-enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, KINDS };
-#define ADDED (1u << MAP | 1u << TARGET_CURVE) /* in version 3; a pack may have them */
+enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, TARGETS, KINDS };
+/* In version 3; a pack may have them. */
+#define ADDED (1u << MAP | 1u << TARGET_CURVE | (TWIN_TARGETS > 1 ? 1u << TARGETS : 0u))
 #define REQUIRED                                                                                   \
     (1u << SCALING | 1u << TWINS | 1u << CURVE | 1u << ANCHORS | 1u << INTERVALS | ADDED)
-enum { INTERVALS_HEAD = 32, LEVEL = 8, MOST_LEVELS = 15, MOST_BINS = 4096 };
+enum { MOST_LEVELS = 15, MOST_BINS = 4096, MOST_TARGETS = 8 };
 
 /* CRC-32 as in zip, of one more word. The pack's checksums cover whole words. */
 static uint32_t twini_crc_word(uint32_t crc, uint32_t word) {
@@ -76,7 +77,7 @@ static twin_status twini_check_file(twin_flash at, uint32_t size, uint32_t *behi
     return TWIN_OK;
 }
 
-TWIN_NOT_INLINE static uint32_t twini_record_size(const twin_model *model) {
+TWIN_NOT_INLINE static uint32_t twini_record_size(twin_model *model) {
     uint32_t size = TWIN_HEAD, last;
     unsigned depth;
     for (depth = 0; depth < model->layers; depth++) {
@@ -87,6 +88,10 @@ TWIN_NOT_INLINE static uint32_t twini_record_size(const twin_model *model) {
     last = 2 * twini_align(model->hidden[depth - 1], 4);
     if (twini_is_scaled(model))
         last = 2 * last + 4;
+#if TWIN_TARGETS > 1
+    model->apart = (uint16_t)(last + TWIN_OUTPUT);
+    last += model->apart * (model->targets - 1u);
+#endif
     return twini_align(size + last, 16);
 }
 
@@ -116,10 +121,45 @@ TWIN_NOT_INLINE static twin_status twini_read_header(twin_model *model, twin_fla
         return TWIN_ERROR_HEADER;
     if ((!TWIN_SILU && model->silu) || (!TWIN_INT16 && model->wide) ||
         (!TWIN_NEIGHBORS && model->neighbors) || (!TWIN_INTERVALS && flags > 1) ||
-        (!TWIN_MAP && !TWIN_TARGET_CURVE && twini_u8(at + 4) > 2))
+        (!TWIN_MAP && !TWIN_TARGET_CURVE && TWIN_TARGETS == 1 && twini_u8(at + 4) > 2))
         return TWIN_ERROR_UNSUPPORTED;
     return TWIN_OK;
 }
+
+#if TWIN_TARGETS > 1
+#if TWIN_INTERVALS
+/* Length of the intervals of all targets, which have as many levels each. */
+static uint32_t twini_all_intervals(const twin_model *model, twin_flash at, uint32_t levels,
+                                    uint32_t length) {
+    uint32_t each = twini_intervals_bytes(levels);
+    unsigned left;
+    if (length != each * model->targets)
+        return ~length;
+    for (left = model->targets; left; left--, at += (twini_size)each)
+        if (twini_u32(at + TWIN_LEVEL_COUNT) != levels)
+            return ~length;
+    return length;
+}
+#endif
+
+#if TWIN_TARGET_CURVE
+/* Length of the target curves of several targets, which may have none. */
+static uint32_t twini_all_curves(const twin_model *model, twin_flash at, uint32_t length) {
+    uint32_t all = 0;
+    unsigned left;
+    for (left = model->targets; left; left--) {
+        uint32_t bins;
+        if (length - all < TWIN_CURVE_HEAD)
+            return ~length;
+        bins = twini_u16(at + (twini_size)all + TWIN_CURVE_BINS);
+        all += twini_curve_bytes(bins);
+        if (bins > MOST_BINS || all > length)
+            return ~length;
+    }
+    return all;
+}
+#endif
+#endif
 
 /* Required length of the section at `at`, by its kind; `length` if any is allowed. */
 static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash at,
@@ -130,20 +170,26 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
 #endif
     switch (kind) {
     case SCALING:
-        return 8 * features + 8;
+        return 8 * features + 8 * twini_targets(model);
     case TWINS:
         return model->twin_count * model->twin_size;
     case CURVE:
         return 2 * CURVE_LENGTH;
     case ANCHORS:
         return twini_align(2 * (uint32_t)model->twin_count, 4) +
-               anchors * (model->anchor_size + 4u);
+               anchors * (model->anchor_size + 4u * twini_targets(model));
     case IDS:
         return 4 * anchors;
 #if TWIN_INTERVALS
     case INTERVALS: /* no other build has a pack that may have them */
-        rows = length < INTERVALS_HEAD ? 0 : twini_u32(at + 28);
-        return rows - 1 < MOST_LEVELS ? INTERVALS_HEAD + LEVEL * rows : ~length;
+        rows = length < TWIN_INTERVALS_HEAD ? 0 : twini_u32(at + TWIN_LEVEL_COUNT);
+        if (rows - 1 >= MOST_LEVELS)
+            return ~length;
+#if TWIN_TARGETS > 1
+        return twini_all_intervals(model, at, rows, length);
+#else
+        return twini_intervals_bytes(rows);
+#endif
 #endif
     case RANGES:
         return 6 * features;
@@ -156,8 +202,16 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
 #endif
 #if TWIN_TARGET_CURVE
     case TARGET_CURVE:
+#if TWIN_TARGETS > 1
+        if (model->targets > 1)
+            return twini_all_curves(model, at, length);
+#endif
         rows = length < TWIN_CURVE_HEAD ? 0 : twini_u16(at + TWIN_CURVE_BINS);
-        return rows - 1 < MOST_BINS ? TWIN_CURVE_HEAD + 4 + 4 * rows : ~length;
+        return rows - 1 < MOST_BINS ? twini_curve_bytes(rows) : ~length;
+#endif
+#if TWIN_TARGETS > 1
+    case TARGETS:
+        return model->targets > 1 ? 4 : ~length;
 #endif
     case TWIN_SCHEMA:
         return 4;
@@ -167,21 +221,45 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
     }
 }
 
-#if TWIN_MAP
-/* Find the map before the other sections are checked: how long they are depends on it. */
-static void twini_find_map(twin_model *model, twin_flash pack, uint32_t size) {
-    unsigned left = twini_u16(pack + 6);
+#if TWIN_MAP || TWIN_TARGET_CURVE || TWIN_TARGETS > 1
+/* Find the map, and how many targets there are, before the other sections are checked: how long
+ * they are depends on both. */
+static twin_status twini_find_sizes(twin_model *model, twin_flash pack, uint32_t size) {
+    unsigned left = twini_u8(pack + 4) > 2 ? twini_u16(pack + 6) : 0u;
     twin_flash entry = pack + TWIN_TABLE;
+#if TWIN_MAP
     model->map = 0;
     model->inputs = model->features;
+#endif
     for (; left; left--) {
+        unsigned kind = twini_u16(entry);
+#if TWIN_MAP || TWIN_TARGETS > 1
         uint32_t offset = twini_u32(entry + 4);
-        if (twini_u16(entry) == MAP && twini_u8(pack + 4) > 2 && offset < size && !(offset & 15)) {
+        unsigned there = offset < size && !(offset & 15);
+#endif
+#if TWIN_MAP
+        if (kind == MAP && there) {
             model->map = pack + offset + MAP_HEAD;
             model->inputs = twini_u16(pack + offset);
         }
+#endif
+#if TWIN_TARGETS > 1
+        if (kind == TARGETS && there) {
+            unsigned targets = twini_u16(pack + offset);
+            if (targets - 2 <= MOST_TARGETS - 2) {
+                if (targets > TWIN_TARGETS)
+                    return TWIN_ERROR_UNSUPPORTED;
+                model->targets = (uint8_t)targets;
+            }
+        }
+#else
+        if (kind == TARGETS)
+            return TWIN_ERROR_UNSUPPORTED;
+#endif
         entry += TWIN_ENTRY;
     }
+    (void)size;
+    return TWIN_OK;
 }
 #endif
 
@@ -192,8 +270,8 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
     uint32_t end = (uint32_t)(stop - pack);
     unsigned faults = 0, found = 0, needed = 1 << SCALING | 1 << TWINS | 1 << ANCHORS;
     unsigned newest = TWIN_SCHEMA; /* kind */
-    if ((TWIN_MAP || TWIN_TARGET_CURVE) && twini_u8(pack + 4) > 2)
-        newest = TARGET_CURVE;
+    if ((TWIN_MAP || TWIN_TARGET_CURVE || TWIN_TARGETS > 1) && twini_u8(pack + 4) > 2)
+        newest = TWIN_TARGETS > 1 ? TARGETS : TARGET_CURVE;
     at[INTERVALS] = 0; /* a pack may lack these */
     at[RANGES] = 0;
     at[TARGET_CURVE] = 0;
@@ -230,43 +308,77 @@ static twin_status twini_read_sections(twin_model *model, twin_flash pack, uint3
 #if TWIN_TARGET_CURVE
     model->target_curve = at[TARGET_CURVE];
 #endif
+#if TWIN_TARGETS > 1
+    if (model->targets > 1)
+        faults |= twini_padding_faults(at[TARGETS] + 2, at[TARGETS] + 4);
+#if TWIN_TARGET_CURVE
+    model->curves = at[TARGET_CURVE];
+    if (model->curves && !twini_u16(model->curves + TWIN_CURVE_BINS))
+        model->target_curve = 0;
+#endif
+    model->units = at[SCALING] + 8 * (twini_size)model->features;
+#endif
     model->scaling = at[SCALING];
     model->twins = at[TWINS];
     model->curve = at[twini_is_silu(model) ? CURVE : TWINS]; /* relu does not use it */
     model->counts = at[ANCHORS];
     model->anchors = model->counts + (uint16_t)twini_align(2 * model->twin_count, 4);
-    model->targets = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
+    model->values = model->anchors + (twini_size)model->anchor_count * model->anchor_size;
     faults |= twini_padding_faults(pack + end, pack + size);
     return faults ? TWIN_ERROR_PADDING : TWIN_OK;
 }
 
 #if TWIN_INTERVALS
-/* Select the highest level up to this, or the lowest; returns it, or 0 if there are none. */
-static uint32_t twini_select_level(twin_model *model, uint32_t thousandths) {
-    twin_flash at = model->intervals;
+/* Select the highest level up to this, or the lowest, of the intervals at `at`; returns it, or 0 if
+ * there are none. */
+static uint32_t twini_level_of(twin_flash at, uint32_t thousandths, uint32_t *quantile) {
     uint32_t left, taken = 0;
     if (!at)
         return 0;
-    left = twini_u32(at + 28);
-    at += INTERVALS_HEAD;
+    left = twini_u32(at + TWIN_LEVEL_COUNT);
+    at += TWIN_INTERVALS_HEAD;
     for (; left; left--) {
         uint32_t level = twini_u32(at);
         if (!taken || level <= thousandths) {
             taken = level;
-            model->quantile = twini_u32(at + 4);
+            *quantile = twini_u32(at + 4);
         }
-        at += LEVEL;
+        at += TWIN_LEVEL;
     }
+    return taken;
+}
+
+/* The same for all targets of the model; 0 if one has selected another level than the first. */
+static uint32_t twini_select_level(twin_model *model, uint32_t thousandths) {
+    uint32_t taken = twini_level_of(model->intervals, thousandths, &model->quantile);
+#if TWIN_TARGETS > 1
+    twin_flash at = model->intervals;
+    uint32_t all = taken;
+    unsigned i;
+    for (i = 0; at && i + 1 < model->targets; i++) {
+        at += (twini_size)twini_intervals_bytes(twini_u32(at + TWIN_LEVEL_COUNT));
+        if (twini_level_of(at, thousandths, model->quantiles + i) != taken)
+            all = 0;
+    }
+    taken = all;
+#endif
     return taken;
 }
 
 twin_status twin_set_coverage(twin_model *model, uint16_t thousandths) {
     uint32_t quantile = model->quantile;
+#if TWIN_TARGETS > 1
+    uint32_t quantiles[TWIN_TARGETS - 1];
+    TWIN_COPY(quantiles, model->quantiles, sizeof quantiles);
+#endif
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
     if (thousandths - 1u < 999 && twini_select_level(model, thousandths) == thousandths)
         return TWIN_OK;
     model->quantile = quantile;
+#if TWIN_TARGETS > 1
+    TWIN_COPY(model->quantiles, quantiles, sizeof quantiles);
+#endif
     return TWIN_ERROR_LEVEL;
 }
 #endif
@@ -292,8 +404,14 @@ static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t
     twin_status status = twini_read_header(model, pack);
     if (status)
         return status;
-#if TWIN_MAP
-    twini_find_map(model, pack, size);
+    model->targets = 1;
+#if TWIN_TARGETS > 1
+    model->first = 0;
+#endif
+#if TWIN_MAP || TWIN_TARGET_CURVE || TWIN_TARGETS > 1
+    status = twini_find_sizes(model, pack, size);
+    if (status)
+        return status;
 #endif
     model->twin_size = twini_record_size(model);
     model->anchor_size = (uint16_t)(2 * twini_align(twini_inputs(model, 0), 4));
@@ -342,6 +460,10 @@ static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
         twin_flash record = model->twins + number * (twini_size)model->twin_size;
         twin_flash at = record + TWIN_HEAD;
         unsigned head = twini_head_faults(model, record);
+#if TWIN_TARGETS > 1
+        if (!head)
+            head = twini_record_faults(model, twini_first_output(model, record));
+#endif
         if (head)
             return head;
         for (depth = 0; depth < model->layers; depth++) {
@@ -364,7 +486,7 @@ static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
             faults |= twini_padding_faults(layer.multiplier + 2 * layer.outputs, layer.fold);
         }
         begun = 0;
-        faults |= twini_output_faults(model, record, at);
+        faults |= twini_all_output_faults(model, record, at);
         if (faults)
             return faults;
     }
@@ -385,7 +507,7 @@ static unsigned twini_check_anchors(twin_opening *opening, twini_size *left) {
         faults = twini_count_faults(model);
     }
     for (; number < model->anchor_count; number++) {
-        if (!twini_has_time(left, (twini_size)(model->anchor_size + 4u))) {
+        if (!twini_has_time(left, (twini_size)(model->anchor_size + 4u * twini_targets(model)))) {
             opening->number = (uint16_t)number;
             opening->faults = (uint8_t)faults;
             return UNFINISHED;

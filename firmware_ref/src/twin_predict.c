@@ -6,9 +6,6 @@
 /* Deviations and asymmetries beyond this count as this. */
 #define MOST_APART 1048575u
 
-/* Totals of each pair. */
-#define TOTALS (TWIN_INTERVALS ? 3 : 1)
-
 TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *model,
                                         twin_flash record, twin_flash at, unsigned depth) {
     unsigned outputs = model->hidden[depth], inputs = twini_inputs(model, depth);
@@ -30,8 +27,14 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
     at += depth ? kernel : 2 * kernel;
     layer->bias = at;
     layer->multiplier = at + 4 * outputs;
-    layer->fold = layer->multiplier + ((2 * outputs + 3) & ~3u);
-    return layer->fold;
+    at = layer->multiplier + ((2 * outputs + 3) & ~3u);
+    layer->fold = at;
+#if TWIN_TARGETS > 1
+    layer->fold += (twini_size)model->first * model->apart;
+    layer->apart = model->apart;
+    layer->targets = model->targets;
+#endif
+    return at;
 }
 
 /* Round up to what a kernel aligns to, a constant on devices. Unlike the pack, memory always has
@@ -57,9 +60,12 @@ static unsigned twini_has_lines(const twin_model *model, const twin_kernel *kern
 static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
     const twin_kernel *kernel = model->kernel;
     uintptr_t at, width;
-    unsigned i;
+    unsigned i, blocks = model->layers - 1u;
     if (!kernel)
         return 0;
+#if TWIN_TARGETS > 1
+    blocks += model->targets > 1;
+#endif
     start = twini_round_up(start, kernel);
     at = start;
 #if TWIN_NEIGHBORS
@@ -76,7 +82,7 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     run->partial = (void *)at;
     width = model->hidden[0];
     at += twini_round_up(kernel->partial_bytes * width, kernel);
-    for (i = 0; i + 1 < model->layers; i++) {
+    for (i = 0; i < blocks; i++) {
         width = (model->hidden[i] + kernel->unit - 1u) & ~(uintptr_t)(kernel->unit - 1u);
         run->block[i] = (void *)at;
         at += twini_round_up(kernel->block_bytes * width, kernel);
@@ -111,16 +117,12 @@ TWIN_INTERNAL TWIN_NOT_INLINE twin_status twini_begin(twin_run *run, const twin_
     run->model = model;
     run->kernel = model ? model->kernel : 0;
     run->members = members;
-    run->sum = 0;
-    run->deviations = 0;
-    run->squares = 0;
+    for (i = 0; i < TWIN_TARGETS; i++)
+        twini_begin_sums(run->sums + i);
 #if TWIN_INTERVALS
-    run->asymmetries = 0;
-    run->difficulty = 0;
     run->outside = 0;
     run->missing = 0;
 #endif
-    run->reference = 0;
     run->count = 0;
     run->twin = 0;
     run->before = 0;
@@ -192,20 +194,20 @@ static uint32_t twini_at_most(uint32_t apart) {
     return apart < MOST_APART ? apart : MOST_APART;
 }
 
-static void twini_add_estimate(twin_run *run, int32_t estimate) {
+static void twini_add_estimate(twin_run *run, unsigned target, int32_t estimate) {
+    twin_sums *sums = run->sums + target;
     uint32_t apart;
     if (!run->count)
-        run->reference = estimate;
+        sums->reference = estimate;
     if (run->members)
-        run->members[run->count] = estimate;
-    run->count++;
-    run->sum += estimate;
-    apart = (uint32_t)estimate - (uint32_t)run->reference;
-    if (estimate < run->reference)
+        run->members[target * run->total + run->count] = estimate;
+    sums->sum += estimate;
+    apart = (uint32_t)estimate - (uint32_t)sums->reference;
+    if (estimate < sums->reference)
         apart = 0 - apart;
     apart = twini_at_most(apart);
-    run->squares += (uint64_t)apart * apart;
-    run->deviations += estimate < run->reference ? -(int32_t)apart : (int32_t)apart;
+    sums->squares += (uint64_t)apart * apart;
+    sums->deviations += estimate < sums->reference ? -(int32_t)apart : (int32_t)apart;
 }
 
 /* Convert a total of an output, or of the second one, to its units. */
@@ -216,28 +218,61 @@ TWIN_SHARED int32_t twini_units(twin_flash head, unsigned second, int32_t total)
 
 #if TWIN_INTERVALS
 /* Add the other signals of a pair. */
-static void twini_add_signals(twin_run *run, int32_t asymmetry, int32_t difficulty) {
+static void twini_add_signals(twin_sums *sums, int32_t asymmetry, int32_t difficulty) {
     uint32_t apart = twini_at_most((uint32_t)(asymmetry < 0 ? -asymmetry : asymmetry));
-    run->asymmetries += (uint64_t)apart * apart;
-    run->difficulty += (uint32_t)difficulty;
+    sums->asymmetries += (uint64_t)apart * apart;
+    sums->difficulty += (uint32_t)difficulty;
 }
 #endif
+
+/* Add the estimate of a target by an anchor, from the totals of the pair. The weights of the output
+ * are at `fold`, and what says how to convert totals is in the head of the twin, or before them. */
+static void twini_add_pair(twin_run *run, unsigned target, twini_size number, twin_flash head,
+                           twin_flash fold, const int32_t *total) {
+    const twin_model *model = run->model;
+    int32_t difference = *total;
+    twin_flash bias = head + TWIN_HEAD_BIAS;
+#if TWIN_TARGETS > 1
+    if (model->first + target) {
+        head = fold - TWIN_OUTPUT - TWIN_HEAD_SHIFT;
+        bias = fold - 4;
+    }
+#endif
+#if TWIN_INTERVALS
+    if (twini_is_scaled(model)) {
+        int32_t back = total[TWIN_BLOCK];
+        int32_t both = difference + back + twini_i32(bias);
+        int32_t second = total[2 * TWIN_BLOCK] + twini_i32(fold);
+        twini_add_signals(run->sums + target, twini_units(head, 0, both),
+                          twini_units(head, 1, second));
+        difference -= back;
+    }
+#else
+    (void)bias;
+#endif
+    number += target * (twini_size)model->anchor_count;
+    twini_add_estimate(run, target,
+                       twini_units(head, 0, difference) + twini_i32(model->values + 4 * number));
+}
 
 /* Evaluate the next `count` anchors of this twin, at most a block. */
 static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     const twin_model *model = run->model;
     const twin_kernel *kernel = run->kernel;
     twin_flash record = twini_record(model, run->twin - 1), at = record + TWIN_HEAD;
-    int32_t totals[TOTALS * TWIN_BLOCK];
-    unsigned i, depth, most = kernel->pairs;
+    int32_t totals[TWIN_TARGETS * TWIN_TOTALS];
+    unsigned i, t, depth, most = kernel->pairs;
     unsigned numbered = TWIN_HOST ? count : most; /* two loops are faster, but larger */
     twini_pairs pairs;
     pairs.query = run->query;
     pairs.partial = run->partial;
     pairs.room = run->room;
     pairs.count = (uint8_t)count;
-    for (i = 0; i < TOTALS * TWIN_BLOCK; i++)
+    for (i = 0; i < twini_targets(model) * TWIN_TOTALS; i++)
         totals[i] = 0;
+#if TWIN_TARGETS > 1
+    layer->block = run->block[model->layers - 1];
+#endif
     for (i = 0; i < numbered; i++) {
         unsigned position = run->position + (i < count ? i : 0);
         pairs.anchor[i] = twini_features(model, twini_number(run, position));
@@ -254,18 +289,10 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     }
     for (i = 0; i < count; i++) {
         twini_size number = twini_number(run, run->position++);
-        int32_t difference = totals[i];
-#if TWIN_INTERVALS
-        if (twini_is_scaled(model)) {
-            int32_t back = totals[TWIN_BLOCK + i];
-            int32_t both = difference + back + twini_i32(record + TWIN_HEAD_BIAS);
-            int32_t second = totals[2 * TWIN_BLOCK + i] + twini_i32(at);
-            twini_add_signals(run, twini_units(record, 0, both), twini_units(record, 1, second));
-            difference -= back;
-        }
-#endif
-        twini_add_estimate(run, twini_units(record, 0, difference) +
-                                    twini_i32(model->targets + 4 * number));
+        for (t = 0; t < twini_targets(model); t++)
+            twini_add_pair(run, t, number, record, TWIN_TARGETS > 1 ? twini_fold_of(layer, t) : at,
+                           totals + TWIN_TOTALS * t + i);
+        run->count++;
     }
 }
 

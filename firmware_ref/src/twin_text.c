@@ -72,6 +72,8 @@ const char *twin_text(twin_status status) {
         return "the pack is older than what is still accepted";
     case TWIN_ERROR_TRIAL:
         return "a pack is on trial, or none is";
+    case TWIN_ERROR_TARGETS:
+        return "the pack has fewer targets, or more";
     }
     return "unknown status";
 }

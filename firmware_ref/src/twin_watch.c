@@ -228,7 +228,8 @@ static void twini_count_error(twin_watch *watch, twin_model *model, uint32_t off
 }
 
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths) {
-    twin_status status = twin_set_coverage(model, thousandths);
+    twin_status status =
+        model->targets > 1 ? TWIN_ERROR_TARGETS : twin_set_coverage(model, thousandths);
     TWIN_FILL(watch, 0, sizeof *watch);
     if (!status) {
         watch->pack = twini_watch_mark(model);
@@ -303,7 +304,7 @@ static void twini_count_before(twin_watch *watch, twin_model *model, const twin_
 
 /* The scale of a prediction, in sixteenths. */
 static uint32_t twini_raw_scale(const twin_model *model, const twin_prediction *given) {
-    uint32_t bits = twini_u32(model->scaling + 8 * (uint32_t)model->features + 4);
+    uint32_t bits = twini_u32(twini_scaling(model) + 4);
     float gain;
 #if TWIN_TARGET_CURVE
     if (model->target_curve)

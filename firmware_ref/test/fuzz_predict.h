@@ -133,7 +133,7 @@ static void check_range(const twin_model *model, const int32_t *estimates) {
         most *= model->silu ? 49150 : 32767;
         most = (most * get_signed(twin + 8, 2) >> 16 >> twin[6]) + 1;
         for (; owned--; n++) {
-            int64_t apart = (int64_t)estimates[n] - get_signed(model->targets + 4 * n, 4);
+            int64_t apart = (int64_t)estimates[n] - get_signed(model->values + 4 * n, 4);
             CHECK(apart <= most && apart >= -most);
         }
     }

@@ -45,8 +45,10 @@ MISTAKES = (
     *("alignment", "unsupported", "scratch", "query", "model", "early", "level"),
     *("target", "store", "other", "full", "storage"),
     *("unsigned", "signature", "identity", "untested", "self_test", "schema", "counter", "trial"),
+    "targets",
 )
 STATUSES = ("ok", *(reason.value for reason in Reason), *MISTAKES)  # number n stands for status -n
+MOST_TARGETS = 8
 MORE = 1  # the one that is positive
 
 # Options for the kernels of x86-64 with a function for each instruction, on any machine.
@@ -109,18 +111,22 @@ class Model(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_void_p) for name in ("kernel", "scaling", "twins", "curve")),
-        *((name, ctypes.c_void_p) for name in ("counts", "anchors", "targets")),
+        *((name, ctypes.c_void_p) for name in ("counts", "anchors", "values")),
         ("twin_size", ctypes.c_uint32),
         ("anchor_size", ctypes.c_uint16),
         ("features", ctypes.c_uint16),
         ("hidden", ctypes.c_uint16 * 3),
         *((name, ctypes.c_uint16) for name in ("twin_count", "anchor_count", "neighbors")),
         ("members", ctypes.c_uint16),
-        *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags")),
+        *((name, ctypes.c_uint8) for name in ("layers", "silu", "wide", "flags", "targets")),
         ("inputs", ctypes.c_uint16),
         *((name, ctypes.c_void_p) for name in ("intervals", "domain")),
         ("quantile", ctypes.c_uint32),
         *((name, ctypes.c_void_p) for name in ("map", "knots", "table", "target_curve")),
+        *((name, ctypes.c_void_p) for name in ("units", "curves")),
+        ("quantiles", ctypes.c_uint32 * (MOST_TARGETS - 1)),
+        ("apart", ctypes.c_uint16),
+        ("first", ctypes.c_uint8),
     )
 
 
@@ -153,7 +159,7 @@ class Raw(ctypes.Structure):
 class Run(ctypes.Structure):
     """``twin_run``, with room to spare; filled with garbage, as on a stack."""
 
-    _fields_ = (("inside", ctypes.c_uint64 * 40),)
+    _fields_ = (("inside", ctypes.c_uint64 * 80),)
 
     def __init__(self):
         super().__init__()

@@ -187,7 +187,7 @@ def kconfig(**settings):
     """Return options as a framework derives them from Kconfig; all is on by default."""
     parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
     parts += ("MAP", "TARGET_CURVE", "OPEN_STEPS", "QUICK_OPEN")
-    answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", **settings}
+    answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", "TARGETS": "1", **settings}
     return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
 
 
@@ -197,9 +197,11 @@ def test_a_framework_gets_sources_headers_and_settings(build, unpacked, tmp_path
     (tmp_path / "opening.c").write_text(OPENING)
     text = start + END.format(folder=unpacked(framework) / folder, example=tmp_path / "opening.c")
     left_out = ("NEIGHBORS", "INTERVALS", "PARTIAL", "QUICK_OPEN")
-    off = kconfig(**dict.fromkeys(left_out, ""), BLOCK="1")
+    off = kconfig(**dict.fromkeys(left_out, ""), BLOCK="1", TARGETS="2")
     settings, output = build(text, "-DCONFIG_TWINEDGE=y", *off)
-    assert settings == ";".join(["TWIN_BLOCK=1", *(f"TWIN_{one}=0" for one in left_out)])
+    assert settings == ";".join(
+        ["TWIN_BLOCK=1", "TWIN_TARGETS=2", *(f"TWIN_{one}=0" for one in left_out)]
+    )
     assert output == "the pack needs what twin_config.h leaves out"
 
 
@@ -208,4 +210,7 @@ def test_a_framework_gets_sources_headers_and_settings(build, unpacked, tmp_path
 def test_a_framework_has_everything_by_default(build, unpacked, example, expected, framework):
     start, folder = FRAMEWORKS[framework]
     text = start + END.format(folder=unpacked(framework) / folder, example=example)
-    assert build(text, "-DCONFIG_TWINEDGE=y", *kconfig()) == ("TWIN_BLOCK=2", expected)
+    assert build(text, "-DCONFIG_TWINEDGE=y", *kconfig()) == (
+        "TWIN_BLOCK=2;TWIN_TARGETS=1",
+        expected,
+    )

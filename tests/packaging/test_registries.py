@@ -109,7 +109,8 @@ def test_kconfig_knows_the_settings_and_their_defaults(tools, run, unpacked, kin
     known = set(re.findall(r"^#define (TWIN_\w+) ", settings, re.M)) - others
     found = json.loads(run(tools / "python", "-c", KCONFIG, home / name))
     found.pop("TWINEDGE", None)
-    assert found == {setting: "2" if setting == "TWIN_BLOCK" else "y" for setting in known}
+    numbers = {"TWIN_BLOCK": "2", "TWIN_TARGETS": "1"}
+    assert found == {setting: numbers.get(setting, "y") for setting in known}
 
 
 def test_espressif_finds_nothing_wrong_with_the_style_of_kconfig(tools, run, unpacked, tmp_path):

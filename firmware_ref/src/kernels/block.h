@@ -13,22 +13,28 @@
 /* Activations of output o: stored, or folded into the totals. */
 static inline void NAME(put)(const twini_layer *layer, uint32_t o, const int32_t *h, ELEMENT *out,
                              int32_t *totals) {
-    unsigned c;
+    unsigned c, t;
     if (out) {
         for (c = 0; c < COLUMNS; c++)
             out[PLACE(o, c)] = (ELEMENT)h[c];
+        return;
+    }
+    for (t = 0; t < twini_outputs(layer); t++, totals += TWIN_TOTALS) {
+        twin_flash fold = twini_fold_of(layer, t);
+        int32_t weight;
 #if TWIN_INTERVALS
-    } else if (layer->scaled) {
-        twin_flash both = layer->fold + 4 * o;
-        int32_t weight = twini_i16(both + 4), hard = twini_i16(both + 6);
-        for (c = 0; c < PAIRS; c++) {
-            totals[c] += weight * h[2 * c];
-            totals[TWIN_BLOCK + c] += weight * h[2 * c + 1];
-            totals[2 * TWIN_BLOCK + c] += hard * h[2 * c + 1];
+        if (layer->scaled) {
+            int32_t hard = twini_i16(fold + 4 * o + 6);
+            weight = twini_i16(fold + 4 * o + 4);
+            for (c = 0; c < PAIRS; c++) {
+                totals[c] += weight * h[2 * c];
+                totals[TWIN_BLOCK + c] += weight * h[2 * c + 1];
+                totals[2 * TWIN_BLOCK + c] += hard * h[2 * c + 1];
+            }
+            continue;
         }
 #endif
-    } else {
-        int32_t weight = twini_i16(layer->fold + 2 * o);
+        weight = twini_i16(fold + 2 * o);
         for (c = 0; c < PAIRS; c++)
             totals[c] += weight * (h[2 * c] - h[2 * c + 1]);
     }
