@@ -256,10 +256,10 @@ def write_export(model: Exportable, folder: str | Path, settings: ExportSettings
         progress.plan(_stages(run, settings))
         twin = run.model
         twins = len(twin.weights_)
-        if twin.targets_ > 1 and (others := [one for one in settings.formats if one != "twin"]):
+        if twin.targets_ > 1 and "c" in settings.formats:
+            able = tuple(one for one in settings.formats if one != "c") or ("twin",)
             raise ParameterError(
-                f"{', '.join(others)}: not yet for a model of several targets; use ",
-                Parameter("formats", ("twin",)),
+                "c: not yet for a model of several targets; use ", Parameter("formats", able)
             )
         rows, method, remarks = _choose_anchors(run, settings, progress)
         for one in run.scores.get("targets", [run.scores]):

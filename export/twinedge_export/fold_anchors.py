@@ -9,7 +9,7 @@ adds up what the filled ones contribute.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import LARGEST, Array, Pack
 from twinedge.runtime.file_device import units_of_estimates
 from twinedge.runtime.pack_calibration import calibration_of
-from twinedge.scoring.calibration import Calibration
 from twinedge.scoring.target_curve import TargetCurve
 from twinedge.training.input_map import InputMap
 
@@ -141,6 +140,42 @@ class CurveRange(NamedTuple):
         return cls(curve, low, high)
 
 
+class Bounds(NamedTuple):
+    """Turns signals into a scale and intervals, target by target.
+
+    Parameters
+    ----------
+    weights : array of shape (3, m)
+        Weights of spread, asymmetry and difficulty.
+    constant : array of shape (m,)
+        Part of the scale that no signal explains, in units of the targets.
+    quantiles : array of shape (m, levels)
+        How many scales an interval reaches to either side.
+    coverages : tuple of float
+        What these intervals cover, ascending.
+    """
+
+    weights: Array
+    constant: Array
+    quantiles: Array
+    coverages: tuple[float, ...]
+
+    @classmethod
+    def of(cls, pack: Pack | None) -> "Bounds | None":
+        """Take them from a pack; None if it has no intervals."""
+        each = [] if pack is None else pack.singles
+        found = [calibration_of(one, units_of_estimates(one)[1]) for one in each]
+        some = [one for one in found if one is not None]
+        if not some:
+            return None
+        return cls(
+            np.stack([one.weights for one in some], axis=1),
+            np.array([one.constant for one in some]),
+            np.array([[*one.quantiles.values()] for one in some]),
+            tuple(some[0].quantiles),
+        )
+
+
 @dataclass(frozen=True)
 class Folded:
     """One twin and its anchors.
@@ -150,13 +185,13 @@ class Folded:
     first : Dense
         Takes a pair ``(2 g,)``.
     layers : tuple of Dense
-        The rest; the last has one output, a scaled difference.
+        The rest; the last has an output for each target, a scaled difference.
     points : array of shape (k, g)
         Anchors, as inputs of the graph or, with a map, as what it makes of them.
-    targets : array of shape (k,)
+    targets : array of shape (k, m)
         Their targets, scaled.
     difficulty : Dense, optional
-        The second output, which takes the same inputs as the last of ``layers``.
+        The second outputs, which take the same inputs as the last of ``layers``.
     """
 
     first: Dense
@@ -189,22 +224,22 @@ class Folding:
         Of one shape.
     activation : {"relu", "silu"}
         Of all hidden layers.
-    y_mean, y_scale : float
+    y_mean, y_scale : float, or array of shape (m,) of several targets
         Mean and scale of the target, in its units; with a curve, on that.
-    calibration : Calibration, optional
+    bounds : Bounds, optional
         Turns the outputs into a scale and intervals; each twin then has a difficulty.
     map : MapLayers, optional
         From the inputs to what the first layers take.
     curve : CurveRange, optional
-        The target's.
+        That of a single target.
     """
 
     inputs: Inputs
     twins: tuple[Folded, ...]
     activation: str
-    y_mean: float
-    y_scale: float
-    calibration: Calibration | None = None
+    y_mean: Any
+    y_scale: Any
+    bounds: Bounds | None = None
     map: MapLayers | None = None
     curve: CurveRange | None = None
 
@@ -214,7 +249,12 @@ class Folding:
         return len(self.inputs.unit)
 
     @property
-    def centre(self) -> float:
+    def targets(self) -> int:
+        """Number of targets."""
+        return int(self.twins[0].targets.shape[1])
+
+    @property
+    def centre(self) -> Any:
         """What the mean of the target is, or stands for on its curve, in its own units."""
         return self.y_mean if self.curve is None else float(self.curve.curve.inverse(self.y_mean))
 
@@ -243,13 +283,12 @@ def fold(
     """
     if not np.isfinite(model.weights_).all():
         raise InputError("the network has weights that are not finite: its training diverged")
-    lists = anchor_lists(model, rows)
-    calibration = None if pack is None else calibration_of(pack, units_of_estimates(pack)[1])
+    lists, bounds = anchor_lists(model, rows), Bounds.of(pack)
     readouts: Sequence[Array | None] = [None] * len(lists)
-    if calibration is not None:
+    if bounds is not None:
         if model.difficulty_ is None:
             raise InputError("the pack has intervals, and the model has no second output for them")
-        readouts = list(model.difficulty_)
+        readouts = [*np.stack([one.difficulty_ for one in model.of_each_target()], axis=2)]
     scaling = model.scaling_
     folded = (
         _folded(model, network, mine, inputs, readout)
@@ -261,7 +300,7 @@ def fold(
         model.architecture_.activation,
         scaling.y_mean,
         scaling.y_scale,
-        calibration,
+        bounds,
         None if model.map_ is None else MapLayers.of(model.map_, *_to_scaled(model, inputs)),
         None if scaling.curve is None else CurveRange.of(scaling.curve, pack),
     )
@@ -321,11 +360,12 @@ def _folded(
     difficulty = None
     if readout is not None:
         weights = readout.astype(np.float64)
-        difficulty = Dense(weights[:-1, None], weights[-1:], False)
+        difficulty = Dense(weights[:-1], weights[-1], False)
+    targets = (scaling.curved(model.anchor_y_[rows]) - scaling.y_mean) / scaling.y_scale
     return Folded(
         first,
         (*(Dense(*layer, True) for layer in others), Dense(*last, False)),
         points,
-        (scaling.curved(model.anchor_y_[rows]) - scaling.y_mean) / scaling.y_scale,
+        targets.reshape(len(rows), -1),
         difficulty,
     )

@@ -17,10 +17,9 @@ from twinedge.errors import InputError, wrong_value
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.pack.contents import Array, Pack
 from twinedge.runtime.file_device import fill_values
-from twinedge.scoring.calibration import Calibration
 from twinedge.training.network import tf
 from twinedge.training.pairs import nearest_others
-from twinedge_export.fold_anchors import Dense, Folding
+from twinedge_export.fold_anchors import Bounds, Dense, Folding
 
 Tensors = dict[str, Any]
 
@@ -64,7 +63,7 @@ class Graph:
         layers = len(folding.twins[0].layers)
         self.core_layers = layers if integers else max(1, layers - 1)
         self.between = [f"twin{number}" for number in range(len(folding.twins))]
-        self.beside = [_second(name) for name in self.between if folding.calibration]
+        self.beside = [_second(name) for name in self.between if folding.bounds]
 
     @property
     def parts(self) -> list[Stage]:
@@ -74,6 +73,30 @@ class Graph:
         if self.rounded_to_the_end:
             return [Stage(lambda tensors: self.tail(self.core(tensors)), True)]
         return [Stage(self.core, True), Stage(self.tail, False)]
+
+    @property
+    def in_units(self) -> bool:
+        """Whether outputs are in units of the targets.
+
+        Integers of several targets have one step, so they are scaled. That of a mean lacks the
+        centre of the folding, in any case.
+        """
+        return not self.integers or self.folding.targets == 1
+
+    @property
+    def unit_of_outputs(self) -> Any:
+        """What the last layers are multiplied by."""
+        return self.folding.y_scale if self.rounded_to_the_end and self.in_units else 1.0
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        """Shape of an output, for one query."""
+        of_each = () if self.folding.targets == 1 else (self.folding.targets,)
+        if name in ("difference", "difficulty"):
+            return (len(self.folding.twins), *of_each)
+        bounds = self.folding.bounds
+        if name in ("low", "high") and bounds is not None:
+            return (*of_each, len(bounds.coverages))
+        return of_each
 
     def head(self, tensors: Tensors) -> Tensors:
         """From queries in the user's units to the first hidden layer of each twin."""
@@ -149,8 +172,7 @@ class Graph:
         return self.ops.nn.conv2d(x, _constant(kernel[None, None]), 1, "VALID")
 
     def _dense(self, h: Any, layer: Dense) -> Any:
-        in_units = not layer.activated and self.rounded_to_the_end
-        unit = self.folding.y_scale if in_units else 1.0
+        unit = 1.0 if layer.activated else self.unit_of_outputs
         z = self._product(h, unit * layer.kernel) + _constant(unit * layer.bias)
         return self._activate(z) if layer.activated else z
 
@@ -161,8 +183,9 @@ class Graph:
 class Ensemble(Graph):
     """``x`` ``(n, f)`` to ``mean`` and ``spread`` ``(n,)``, in units of the target.
 
-    With a calibration also to ``scale`` ``(n,)``, and ``low`` and ``high`` ``(n, levels)``. With
-    integers the mean lacks the centre of the folding.
+    With bounds also to ``scale`` ``(n,)``, and ``low`` and ``high`` ``(n, levels)``. Of several
+    targets there are ``(n, m)`` and ``(n, m, levels)``. With integers the mean lacks the centre of
+    the folding.
     """
 
     queries = ("x",)
@@ -188,48 +211,65 @@ class Ensemble(Graph):
         return done
 
     def combine(self, outputs: list[Any], difficulties: list[Any]) -> Tensors:
-        """Mean and spread of the estimates, from differences ``(n, 2, k, 1)``, and intervals."""
+        """Mean and spread of the estimates, from differences ``(n, 2, k, m)``, and intervals."""
         # The mean of F(x, a) and -F(a, x).
         estimates = [
-            one + _constant(twin.targets[None])
+            one + _constant(twin.targets.reshape(1, -1))
             for twin, one in zip(self.folding.twins, self._orders(outputs, 1, -1), strict=True)
         ]
-        ops, joined = self.ops, self.ops.concat(estimates, 1)
+        ops, joined = self.ops, self._joined(estimates)
         mean = ops.reduce_mean(joined, 1, keepdims=True)
         off = joined - mean
         square = ops.reduce_mean(off * off, 1)
         # Last, so that nothing earlier depends on the units of the target.
         unit = _constant(self.folding.y_scale)
-        mean = ops.reshape(mean, (-1,)) * unit
+        scaled = ops.reshape(mean, (-1, *self.shape_of("mean")))
+        mean = scaled * unit
         centre = mean + _constant(self.folding.y_mean)
-        target, spread = self._uncurved(centre), self._deviation(centre, ops.sqrt(square) * unit)
-        if self.integers:  # the few bits would have to span from zero to the target
+        target, off = self._uncurved(centre), ops.sqrt(square)
+        spread = self._deviation(centre, off * unit)
+        if not self.in_units:
+            target, spread = scaled, off
+        elif self.integers:  # the few bits would have to span from zero to the target
             curved = self.folding.curve is not None
             target = target - _constant(self.folding.centre) if curved else mean
         found = {"mean": target, "spread": spread}
-        if self.folding.calibration is None:
+        if self.folding.bounds is None:
             return found
-        asymmetry = ops.concat(self._orders(outputs, 1, 1), 1)
+        asymmetry = self._joined(self._orders(outputs, 1, 1))
         # Only the order (anchor, query).
-        difficulty = ops.reduce_mean(ops.concat(self._orders(difficulties, 0, 2), 1), 1)
+        difficulty = ops.reduce_mean(self._joined(self._orders(difficulties, 0, 2)), 1)
         signals = square, ops.reduce_mean(asymmetry * asymmetry, 1), difficulty
-        return found | self._bounds(self.folding.calibration, centre, *signals)
+        return found | self._bounds(self.folding.bounds, centre, *signals)
+
+    def _joined(self, some: list[Any]) -> Any:
+        """All anchors of all twins, ``(n, k)``; of several targets ``(n, k, m)``."""
+        joined, targets = self.ops.concat(some, 1), self.folding.targets
+        if targets == 1:
+            return joined
+        anchors = sum(len(twin.targets) for twin in self.folding.twins)
+        return self.ops.reshape(joined, (-1, anchors, targets))
 
     def _bounds(
-        self, calibration: Calibration, centre: Any, spread: Any, asymmetry: Any, difficulty: Any
+        self, bounds: Bounds, centre: Any, spread: Any, asymmetry: Any, difficulty: Any
     ) -> Tensors:
         """Scale and intervals from the scaled signals ``(n,)``, all but the last as squares."""
-        by_spread, by_asymmetry, by_difficulty = calibration.weights
+        alone = self.folding.targets == 1
+        weights, constant = (
+            one[..., 0] if alone else one for one in (bounds.weights, bounds.constant)
+        )
+        by_spread, by_asymmetry, by_difficulty = weights
         # The clamp fuses into the product before it, at no cost.
         difficulty = self.ops.nn.relu(difficulty * _constant(by_difficulty))
         total = spread * _constant(by_spread**2) + asymmetry * _constant(by_asymmetry**2)
         total = total + difficulty * difficulty
-        total = total + _constant((calibration.constant / self.folding.y_scale) ** 2)
+        total = total + _constant((constant / self.folding.y_scale) ** 2)
         scale = self.ops.sqrt(total) * _constant(self.folding.y_scale)
-        quantiles = _constant(np.array([[*calibration.quantiles.values()]]))
-        reach = self.ops.reshape(scale, (-1, 1)) * quantiles
+        quantiles = _constant(bounds.quantiles if alone else bounds.quantiles[None])
+        columns = (-1, *self.shape_of("mean"), 1)
+        reach = self.ops.reshape(scale, columns) * quantiles
         scale = self._deviation(centre, scale)
-        centre = self.ops.reshape(centre, (-1, 1))
+        centre = self.ops.reshape(centre, columns)
         low, high = self._uncurved(centre - reach), self._uncurved(centre + reach)
         return {"scale": scale, "low": low, "high": high}
 
@@ -252,10 +292,13 @@ class Ensemble(Graph):
         return apart * _constant(0.5)
 
     def _orders(self, outputs: list[Any], first: float, second: float) -> list[Any]:
-        """Mean ``(n, k)`` of both orders of each pair, weighted, twin by twin."""
+        """Mean of both orders of each pair, weighted, twin by twin: ``(n, k)``.
+
+        Of several targets ``(n, k m)``, anchor by anchor.
+        """
         weights = _constant(np.array([first, second]).reshape(1, 2, 1))
         return [
-            self.ops.reduce_mean(self.ops.reshape(one, (-1, 2, len(twin.targets))) * weights, 1)
+            self.ops.reduce_mean(self.ops.reshape(one, (-1, 2, twin.targets.size)) * weights, 1)
             for twin, one in zip(self.folding.twins, outputs, strict=True)
         ]
 
@@ -264,7 +307,8 @@ class BareTwin(Graph):
     """``first`` and ``second`` ``(n, f)`` to ``difference`` ``(n, twins)``, in one order only.
 
     It has no map: its model is one of points behind the map. Differences are on the target's curve.
-    With a calibration also to ``difficulty`` ``(n, twins)``, that of the second point.
+    With bounds also to ``difficulty`` ``(n, twins)``, that of the second point. Of several targets
+    both are ``(n, twins, m)``.
     """
 
     queries = ("first", "second")
@@ -295,7 +339,7 @@ class BareTwin(Graph):
         """Differences of all twins side by side, and likewise their second outputs."""
         found = zip(self.outputs, (outputs, difficulties), strict=True)
         return {
-            name: self.ops.reshape(self.ops.concat(some, 3), (-1, len(some)))
+            name: self.ops.reshape(self.ops.concat(some, 3), (-1, *self.shape_of(name)))
             for name, some in found
             if some
         }
@@ -346,11 +390,13 @@ def describe(
     """
     inputs = folding.inputs
     inside: dict[str, Any] = {"anchors": [len(twin.targets) for twin in folding.twins]}
-    if folding.calibration is not None:
-        inside["coverages"] = [*folding.calibration.quantiles]
+    if folding.bounds is not None:
+        inside["coverages"] = [*folding.bounds.coverages]
     if pack is not None and np.isfinite(fill := fill_values(pack)).any():
         inside["fill"] = [value if np.isfinite(value) else None for value in fill.tolist()]
+    several: dict[str, Any] = {"targets": [{}] * folding.targets} if folding.targets > 1 else {}
     return {
+        **several,
         **(metadata or {}),
         "shape": shape,
         "level": level,

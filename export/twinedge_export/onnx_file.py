@@ -107,11 +107,7 @@ class _Nodes:
 
     def model(self, graph: Graph, outputs: dict[str, _Value]) -> onnx.ModelProto:
         """Complete the file, with these outputs."""
-        folding = graph.folding
-        levels = [] if folding.calibration is None else folding.calibration.quantiles
-        columns = {"low": len(levels), "high": len(levels)}
-        columns |= dict.fromkeys(("difference", "difficulty"), len(folding.twins))
-        shapes = {name: [BATCH, columns[name]] if name in columns else [BATCH] for name in outputs}
+        shapes = {name: [BATCH, *graph.shape_of(name)] for name in outputs}
         renamed = {value.name: name for name, value in outputs.items()}
         for node in self._nodes:
             for ends in (node.input, node.output):
@@ -123,7 +119,7 @@ class _Nodes:
         made = helper.make_graph(
             self._nodes,
             "twinedge",
-            [value(name, [BATCH, folding.features]) for name in graph.queries],
+            [value(name, [BATCH, graph.folding.features]) for name in graph.queries],
             [value(name, shape) for name, shape in shapes.items()],
             list(self._constants.values()),
         )

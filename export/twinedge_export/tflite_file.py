@@ -39,6 +39,8 @@ _SEAL = b"crc-32: "  # followed by a checksum, where no runtime reads
 class Edge(NamedTuple):
     """An integer input or output: stands for ``offset + unit * value``, in the user's units.
 
+    Arrays are by feature, or by target.
+
     ``reach`` is the smallest and largest value of a float output to be turned into int8.
     """
 
@@ -253,7 +255,8 @@ def tflite_model(
         twins; ``twin`` maps ``first`` and ``second`` (n, f) to the ``difference`` (n, twins) of
         each twin, in one order of the pair. In units of the target; with a target curve,
         differences are on the curve. With an input map, a twin takes points behind it, ``(n, g)``
-        in the units of a pack, as its anchors are.
+        in the units of a pack, as its anchors are. Of several targets, outputs have one more axis
+        for them, the second of an ensemble's and the last of a twin's.
     level : str
         One of ``LEVELS``. "int8" has int8 inputs and outputs, except a float scale and intervals;
         the metadata says what an integer stands for. The others have float32 inputs and outputs in
@@ -360,5 +363,5 @@ def _edges(graph: Graph, queries: Tensors) -> dict[str, Edge]:
             room = _ROOM * (high - low)
             reach = low - room if low < 0 else 0.0, high + room
         offset = graph.folding.centre if name == "mean" else 0.0
-        edges[name] = Edge(offset, 1.0, reach)
+        edges[name] = Edge(offset, 1.0 if graph.in_units else graph.folding.y_scale, reach)
     return edges

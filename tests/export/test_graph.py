@@ -168,7 +168,7 @@ def test_intervals_are_refused_for_a_model_without_second_output(
     words = complaint(fold, model, [[0]], Inputs.scaled(model), pack)
     assert "no second output" in words
     plain = replace(pack, intervals=None)
-    assert fold(model, [[0]], Inputs.scaled(model), plain).calibration is None
+    assert fold(model, [[0]], Inputs.scaled(model), plain).bounds is None
 
 
 def test_far_queries_end_where_those_of_a_pack_do(untrained, curve):

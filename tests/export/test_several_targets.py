@@ -10,9 +10,12 @@ from twinedge import TwinRegressor, export, load
 from twinedge.anchors import choose
 from twinedge.anchors.curves import measure
 from twinedge.errors import InputError
+from twinedge.estimators.targets import anchors_of
 from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import schema_of
+from twinedge.runtime.interpreters import OnnxFile, TfliteFile
 from twinedge.runtime.reference import evaluate
+from twinedge_export.onnx_file import onnx_model
 from twinedge_export.quantise import fine_tune, quantise
 
 BRIEF = {
@@ -136,3 +139,78 @@ def test_what_a_pack_cannot_hold_is_refused(model, tmp_path):
     with pytest.raises(InputError, match="0 training points have all of y0, y1"):
         never.with_all_targets()
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory):
+    """Export a model with a map in all converted formats; return the model and the export."""
+    model = TwinRegressor(**{**BRIEF, "steps": 300}, twins=2, input_map=4).fit(*table())
+    folder = tmp_path_factory.mktemp("converted") / "out"
+    formats = ("twin", "tflite", "onnx")
+    return model, export(model, folder, anchors=16, formats=formats, tolerance=0.1)
+
+
+def test_converted_files_predict_what_the_pack_does(converted):
+    model, done = converted
+    X, Y = table(60, seed=1)
+    unit = np.nanstd(Y, axis=0)
+    pack = load(done.files[0].path)
+    expected, ends = pack.predict_all(X), pack.predict_interval(X, 0.8)
+    assert [file.kind for file in done.files[1:]] == [
+        *("tflite", "tflite_twin", "onnx", "onnx_float", "onnx_twin", "onnx_float_twin")
+    ]
+    for file in done.files[1:]:
+        device = load(file.path)
+        assert device.target_names == model.target_names_
+        found = device.predict_all(X)
+        for name in ("mean", "spread", "scale"):
+            off = (getattr(found, name) - getattr(expected, name)) / unit
+            assert np.sqrt(np.mean(off**2)) < 0.05, (file.kind, name)
+        off = (device.predict_interval(X, 0.8) - ends) / unit[:, None]
+        assert np.sqrt(np.mean(off**2)) < 0.05
+        assert len(file.score.rmse) == 2
+        assert file.score.cost < 0.1
+
+
+def test_outputs_have_an_axis_for_the_targets(converted):
+    _, done = converted
+    X = table(5)[0].astype(np.float32)
+    levels = len(load(done.files[0].path).coverages)
+    for file in done.files[1:]:
+        made = (TfliteFile if file.path.suffix == ".tflite" else OnnxFile)(file.path)
+        if file.kind.endswith("twin"):
+            points = np.zeros((5, read_pack(done.files[0].path.read_bytes()).inputs), np.float32)
+            found = made.run({"first": points, "second": points})
+            shapes = {"difference": (5, 2, 2), "difficulty": (5, 2, 2)}
+        else:
+            found = made.run({"x": X})
+            shapes = dict.fromkeys(("mean", "spread", "scale"), (5, 2))
+            shapes |= dict.fromkeys(("low", "high"), (5, 2, levels))
+        assert {name: value.shape for name, value in found.items()} == shapes
+        assert [one["target"] for one in made.metadata["targets"]] == ["y0", "y1"]
+
+
+def test_integers_of_each_target_have_a_step_of_their_own(converted):
+    _, done = converted
+    model, *_ = (file for file in done.files if file.kind == "tflite")
+    first, second = TfliteFile(model.path).metadata["integers"]["mean"]["step"]
+    assert second > 10 * first  # as its deviation is
+
+
+@pytest.mark.parametrize("shape", ["ensemble", "twin"])
+def test_a_float_file_is_those_of_its_targets_side_by_side(model, tmp_path, shape):
+    rows = np.flatnonzero(np.isfinite(model.anchor_y_).all(axis=1))[:12]
+
+    def outputs(one, lists):
+        path = tmp_path / "model.onnx"
+        path.write_bytes(onnx_model(one, lists, shape=shape, level="float32"))
+        x = table(20, seed=2)[0].astype(np.float32)
+        queries = {"x": x} if shape == "ensemble" else {"first": x, "second": x[::-1].copy()}
+        return OnnxFile(path).run(queries)
+
+    together = outputs(model, [rows[::2], rows[1::2]])
+    for target in range(2):
+        mine = anchors_of(model, target, rows)
+        alone = outputs(model.of_target(target), [mine[::2], mine[1::2]])
+        for name, value in alone.items():
+            np.testing.assert_allclose(together[name][..., target], value, rtol=1e-3, atol=1e-4)
