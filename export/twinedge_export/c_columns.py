@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from twinedge.encoding.calendars import CYCLES, SINE, Calendar
 from twinedge.encoding.categories import Category
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding, Kind
 from twinedge.pack.contents import Array
 from twinedge.wording import listed
@@ -92,12 +93,12 @@ class _Column(NamedTuple):
 
 
 class CColumns:
-    """Names and code for the columns of a model with categories or calendars.
+    """Names and code for the columns of a model, if some are categories, calendars or derived.
 
     Parameters
     ----------
     encoding : Encoding
-        Has at least one of these.
+        The columns that are measured.
     filled : array of shape (f,), bool
         Features that may be missing.
     """
@@ -152,7 +153,7 @@ class CColumns:
         """The encoder itself."""
         lines = []
         for _, kind, part, member, _ in self._columns:
-            if kind is None:
+            if isinstance(kind, Derived | None):
                 lines.append(f"    x[{part.start}] = row->{member};")
             elif isinstance(kind, Category):
                 width = f"{kind.width}, (int)row->{member}"

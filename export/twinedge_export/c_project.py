@@ -14,6 +14,7 @@ from twinedge.budget import read_firmware, twin_bytes
 from twinedge.budget.measurements import FEATURE, NEAREST, scratch_cells
 from twinedge.budget.read_model import from_pack
 from twinedge.encoding.calendars import Calendar
+from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack, write_pack
@@ -23,6 +24,7 @@ from twinedge.runtime.reference import fillable
 from twinedge_export.amalgamation import firmware_folder, write_amalgamation
 from twinedge_export.boards.build import flags_for
 from twinedge_export.c_columns import CColumns, literal, plain
+from twinedge_export.c_stream import EXAMPLE_CALL, c_stream, example_query
 from twinedge_export.files import File, Job
 
 # The most that any kernel asks for (src/twin_kernel.h), in bytes, per anchor of a block; the
@@ -67,6 +69,7 @@ class _Form(NamedTuple):
 
     home: str
     header: str
+    window: str  # what includes twin_window.h
     settings: str  # the file that has them
     where: str
     switches: str
@@ -77,6 +80,7 @@ class _Form(NamedTuple):
 _AS_FILES = _Form(
     home="src/twinedge",
     header="src/twinedge/include/twin.h",
+    window='#include "src/twinedge/include/twin_window.h"\n',
     settings="src/twinedge/include/twin_config.h",
     where="`src/twinedge`",
     switches="`twin_config.h` beside it has the\nswitches, set to fit this pack",
@@ -92,6 +96,7 @@ target_link_libraries(model PRIVATE twinedge::twinedge)""",
 _AS_ONE = _Form(
     home=".",
     header="twin.h",
+    window="",  # it is part of twin.h
     settings="twin.h",
     where="`twin.c` and `twin.h`",
     switches="Below `twin_config.h` in it are the\nswitches, set to fit this pack",
@@ -124,7 +129,13 @@ _MEAN_AND_INTERVAL = {
         Serial.print(out.high, 6);
         Serial.println(out.outside ? " outside" : " inside");""",
 }
-_ENCODING = ("levels", "declared", "encoder", "includes", "encode")  # only with names or times
+_ENCODING = (
+    "levels",
+    "declared",
+    "encoder",
+    "includes",
+    "encode",
+)  # unless all are measured numbers
 _MISSING = "\nA missing number is `NAN`{}, and is filled in as described above.\n"
 # A setting that is the same everywhere, or one that depends on the board.
 _KNOB = (
@@ -146,6 +157,8 @@ def c_project(job: Job, pack_file: File) -> File:
     sketch.mkdir(parents=True)
     pack = read_pack(pack_file.path.read_bytes())
     words = {**form._asdict(), **_words(job, pack_file, pack)}
+    if not _encoding(job).derived:
+        words["window"] = ""
     for home, pages in ((folder, _PAGES), (sketch, _SKETCH_PAGES)):
         for name in pages:
             text = (files("twinedge_export") / "c_template" / f"{name}.in").read_text("utf-8")
@@ -189,6 +202,9 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     content = write_pack(pack, metadata=False)
     evaluator = job.evaluator
     x = evaluator.points[0][:1].astype(np.float32)
+    if (encoding := _encoding(job)).derived:
+        measured = len(encoding.measured.inputs)
+        x = example_query(encoding, x[0, :measured])[None].astype(np.float32)
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
@@ -214,8 +230,7 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
 
 def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
     """Write the texts about the columns of the table, and about the point ``x`` ``(f,)``."""
-    features = job.metadata["features"]
-    encoding = Encoding.of(job.metadata.get("columns"), [one["name"] for one in features])
+    features, encoding = job.metadata["features"], _encoding(job)
     names = ", ".join(map(plain, encoding.names))
     filled, named = fillable(pack), any(encoding.categories)
     lines = []
@@ -225,7 +240,7 @@ def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
         one = features[part.start]
         if isinstance(kind, Calendar):
             words, value = f"{kind.first} to {kind.last} seconds since 1970, UTC", ""
-        elif kind is None:
+        elif isinstance(kind, Derived | None):
             words = f"{one['min']:.6g} to {one['max']:.6g}"
             value = f"{_unquantised(pack, part)[0]:.6g}"
         else:
@@ -245,10 +260,13 @@ def _columns(job: Job, pack: Pack, x: Array) -> dict[str, str]:
 static {{}}float x[MODEL_FEATURES] = {{{{{query}}}}};"""
         texts |= {"columns": "Features", **dict.fromkeys(_ENCODING, "")}
     else:
-        source = CColumns(encoding, filled)
+        measured = encoding.measured
+        own = len(measured.inputs)
+        source = CColumns(measured, filled[:own])
+        names = ", ".join(map(plain, measured.names))
         point = f"""\
 /* One value for each column: {names}. */
-static {{}}struct model_row row = {{{{{source.row(x)}}}}};
+static {{}}struct model_row row = {{{{{source.row(x[:own])}}}}};
 static float x[MODEL_FEATURES];"""
         texts |= {
             "columns": "Columns, as `struct model_row` has them for `model_encode`",
@@ -258,7 +276,23 @@ static float x[MODEL_FEATURES];"""
             "includes": "#include <math.h> /* NAN */\n" if named else "",
             "encode": "    model_encode(&row, x);\n",
         }
+    if encoding.derived:
+        stream = c_stream(encoding)
+        point += "\nstatic uint32_t when; /* in MODEL_TICKS, of the last sample */"
+        texts["columns"] = (
+            f"Columns, of which `struct model_row` has the first {len(encoding.measured.names)}: "
+            "`model_push` takes\nthem as samples, and derives the others"
+        )
+        texts["levels"] += stream.declarations
+        texts["declared"] += stream.prototypes
+        texts["encoder"] += stream.definitions
+        texts["encode"] = EXAMPLE_CALL
     return texts | {"constant_point": point.format("const "), "point": point.format("")}
+
+
+def _encoding(job: Job) -> Encoding:
+    names = [one["name"] for one in job.metadata["features"]]
+    return Encoding.of(job.metadata.get("columns"), names)
 
 
 def _unquantised(pack: Pack, part: slice) -> Array:

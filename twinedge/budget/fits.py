@@ -282,6 +282,7 @@ def summarise(
         "map_curves": model.map_curves,
         "target_bins": model.target_bins,
         **({"targets": model.targets} if model.targets > 1 else {}),
+        **({"window_bytes": model.window_bytes} if model.window_bytes else {}),
         "ann_params": model.ann_params,
         "twin_params": model.twin_params,
         "ann_bytes": ann,

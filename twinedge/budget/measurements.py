@@ -123,8 +123,9 @@ class Build:
         return self.data_bytes + self.bss_bytes + self.context_bytes + self.stack_bytes
 
     def ram_bytes(self, model: Model) -> int:
-        """RAM of an image that holds one query, and its scratch."""
-        return self.fixed_ram_bytes + self.scratch.bytes(model) + QUERY * model.features
+        """RAM of an image that holds one query, its scratch, and the samples it derives from."""
+        query = QUERY * model.features + model.window_bytes
+        return self.fixed_ram_bytes + self.scratch.bytes(model) + query
 
 
 @dataclass(frozen=True)

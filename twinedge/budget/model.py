@@ -124,6 +124,9 @@ class Model:
     identified : bool
         Whether the pack has a self-test and an identity, as exports have. Only the length of the
         pack depends on it, as with ``levels``.
+    window_bytes : int
+        RAM for the last samples, if inputs are derived from them. No part of the pack depends on
+        it.
     """
 
     features: int
@@ -140,6 +143,7 @@ class Model:
     target_bins: int = 0
     further_bins: tuple[int, ...] = ()
     identified: bool = field(default=False, compare=False)
+    window_bytes: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         for what, number in (

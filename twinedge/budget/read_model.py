@@ -8,6 +8,8 @@ import numpy as np
 
 from twinedge import defaults
 from twinedge.budget.model import TARGET_BINS, Model, layers
+from twinedge.encoding.derived import Derived
+from twinedge.encoding.windows import memory_of
 from twinedge.errors import InputError
 from twinedge.pack import Pack, read_pack
 from twinedge.run_record import FILE, read_record
@@ -41,6 +43,7 @@ def of_pack(pack: Pack) -> Model:
         pack.activation,
         f"int{pack.weight_bits}",
         identified=pack.release is not None and pack.release.identity is not None,
+        window_bytes=_window_bytes(pack.metadata.get("columns")),
     )
     if pack.map is not None:
         rows, outputs = pack.map.table.shape
@@ -90,12 +93,22 @@ def from_run(
             activation=record["chosen"]["activation"],
             weights=weights,
         )
-        model = replace(model, identified=True, **_curves(record))
+        window = _window_bytes(record.get("columns"))
+        model = replace(model, identified=True, window_bytes=window, **_curves(record))
         if not calibration or not intervals:
             return model
         return replace(model, intervals=True, levels=len(calibration["quantiles"]))
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / FILE} does not say what was trained") from error
+
+
+def _window_bytes(columns: Any) -> int:
+    """Return the RAM for the last samples, as the columns of a model describe what is derived."""
+    try:
+        derived = [Derived.of(one["derived"]) for one in columns or [] if "derived" in one]
+    except (TypeError, KeyError, AttributeError):
+        return 0
+    return memory_of(derived)
 
 
 def _curves(record: dict[str, Any]) -> dict[str, Any]:

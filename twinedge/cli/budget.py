@@ -1,5 +1,6 @@
 """``twinedge budget``: memory against an ensemble of networks, and which boards fit it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +242,9 @@ def _curves(result: dict[str, Any]) -> list[str]:
         about = "about " if result["file_bytes"] is None else ""  # a pack has as many as it needs
         pieces = about + plural(result["target_bins"], "straight piece")
         lines.append(f"A target curve of {pieces} brings predictions back to the target's units")
+    if "window_bytes" in result:
+        window = plural(result["window_bytes"], "byte")
+        lines.append(f"Inputs are derived from the last samples, which take {window} of RAM")
     return lines
 
 
@@ -389,6 +393,7 @@ def fit(
     from twinedge.budget.read_model import from_pack
     from twinedge.cli.export import note_earlier
     from twinedge.cli.reading import read_source
+    from twinedge.encoding.windows import memory_of
     from twinedge.fitting import TrainSettings, fit_source
     from twinedge.scoring.weights import of_rows
     from twinedge_export.fit_board import (
@@ -405,10 +410,12 @@ def fit(
     source = read_source(tables, reading, dataset, split, quiet=quiet)
     train, validation = source.part(source.rows.train), source.part(source.rows.val)
     most = min(anchors, len(train[1]))
+    samples = memory_of(source.encoding.derived)
+    free = replace(place, reserved_ram=place.reserved_ram + samples)
     # Fail now, not after training.
-    bins = map_kinds(input_map, train[0], place, measured)[0]
+    bins = map_kinds(input_map, train[0], free, measured)[0]
     curved = target_curve != "none"
-    fitting(train[0].shape[1], most, place, measured, intervals=intervals, bins=bins, curved=curved)
+    fitting(train[0].shape[1], most, free, measured, intervals=intervals, bins=bins, curved=curved)
     run = run or Path("runs") / board
     check_folder(output, EXPORT, overwrite=overwrite)
     check_folder(run, RUN, overwrite=overwrite)
@@ -418,7 +425,7 @@ def fit(
             found = search(
                 train,
                 validation,
-                place,
+                free,
                 measured,
                 anchors=anchors,
                 tries=tries,

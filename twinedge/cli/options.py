@@ -271,6 +271,11 @@ backend = choice(
 weights = choice(
     "--weights", "int8", "int16", default=defaults.WEIGHTS, text="Weights of the .twin."
 )
+state_file = file_option(
+    "--state",
+    text="Keep the last samples in this file, to continue after a restart; for models with derived "
+    "inputs.",
+)
 keep_columns = column(
     "--keep",
     multiple=True,

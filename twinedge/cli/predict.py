@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
 from twinedge.cli.output import check_output, note, note_faults, print_csv, print_json, stream_out
-from twinedge.cli.reading import check_store, read_points, read_run_points
+from twinedge.cli.reading import check_state, check_store, read_points, read_run_points
 from twinedge.cli.sign import require_signature
 from twinedge.cli.values import PATH_OR_DASH, SHARE, Whole, WordOr, exported_for
 from twinedge.defaults import COVERAGE
@@ -71,10 +71,7 @@ if TYPE_CHECKING:
     text="With - for a table: which sensor a line is from. Each has its own store, and its own "
     "window if inputs are derived from samples.",
 )
-@options.file_option(
-    "--state",
-    text="With - for a table: keep the last samples in this file, to continue after a restart.",
-)
+@options.state_file
 @options.backend
 @options.file_option(
     "--require-key",
@@ -219,9 +216,7 @@ def _answer_lines(
     if state is None:
         serve(device, sys.stdin.fileno(), stream_out, **how._asdict())
         return
-    if not device.encoding.derived:
-        file = device.info["file"]
-        raise InputError(f"--state is for models with derived inputs, and {file} has none")
+    check_state(state, device)
     streams = SampleStreams(device.encoding)
     kept = KeptState(state, streams)
 

@@ -93,6 +93,13 @@ def check_store(store: Path, more: str = "") -> None:
         )
 
 
+def check_state(state: Path | None, device: "Device") -> None:
+    """Refuse a file for the last samples of a model that needs none."""
+    if state is not None and not device.encoding.derived:
+        file = device.info["file"]
+        raise InputError(f"--state is for models with derived inputs, and {file} has none")
+
+
 def check_named(paths: tuple[Path, ...], reading: dict[str, Any], dataset: str | None) -> None:
     """Refuse a command that names no table, or files and a set, or options that do not apply."""
     if paths and dataset is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
 from twinedge.cli.output import note
+from twinedge.cli.reading import check_state
 from twinedge.cli.values import SHARE, Number, Whole, exported_for
 from twinedge.defaults import COVERAGE
 from twinedge.errors import InputError
@@ -48,6 +49,7 @@ _USERNAME, _PASSWORD = "TWINEDGE_MQTT_USERNAME", "TWINEDGE_MQTT_PASSWORD"
     "--truth", metavar="WORD", default="truth", text="Last level of the topics for true values."
 )
 @options.folder_option("--store", text="Folder with a store for each site; it is made if needed.")
+@options.state_file
 @options.value(
     "--coverage",
     f"{COVERAGE}|SHARE",
@@ -100,6 +102,7 @@ def serve(
     prediction: str,
     truth: str,
     store: Path | None,
+    state: Path | None,
     coverage: float | None,
     neighbors: int | None,
     keep: tuple[str, ...],
@@ -124,6 +127,10 @@ def serve(
     On plant/press/truth, a number is the true value of the last query; an object with "value" and
     the columns is a point of its own. With --store, each site learns from its true values.
 
+    A model with derived inputs takes samples: each site has a window of its own, and is answered
+    once that is full. A sample without a time counts as measured now; a true value is that of the
+    last sample.
+
     Nothing that is acknowledged is lost if the broker or this program restarts. Counts, delays and
     faults are on the topic twinedge/NAME/status, which the broker retains.
     """
@@ -133,8 +140,9 @@ def serve(
     require("paho")
     from twinedge.mqtt.broker import Address, Connection, Events
     from twinedge.mqtt.home_assistant import Discovery, slug
-    from twinedge.mqtt.service import Service, offline
+    from twinedge.mqtt.service import MOST_SITES, Service, offline
     from twinedge.mqtt.topics import Topics
+    from twinedge.runtime.sample_streams import KeptState, SampleStreams
     from twinedge.runtime.store_folder import StoreFolder
 
     topics, address = Topics(topic, prediction, truth), Address.parse(mqtt)
@@ -154,6 +162,8 @@ def serve(
         raise InputError("--unit is for models of one target")
     if coverage is not None:
         device.check_coverage(coverage)
+    check_state(state, device)
+    streams = SampleStreams(device.encoding, MOST_SITES)
     name = name or f"twinedge-{slug(device.target_name)}-{slug(topic)}"
     status_topic = f"twinedge/{name}/status"
     service = Service(
@@ -168,6 +178,8 @@ def serve(
         if discovery is None
         else Discovery(discovery, name, unit, expire, teach=store is not None),
         every=every,
+        state=None if state is None else KeptState(state, streams),
+        streams=streams,
     )
     connection = Connection(
         address,
@@ -194,6 +206,7 @@ def serve(
     try:
         service.run(connection, lambda: bool(stopped))
     finally:
+        service.keep()
         for number, handler in before.items():
             signal.signal(number, handler)
     if signal.SIGINT in stopped:

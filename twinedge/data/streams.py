@@ -93,6 +93,7 @@ def with_derived(
             str(one): Derived(one.statistic, one.column, count, *steps[one.column], clock)
             for one, count in zip(terms, counts, strict=True)
         }
+        _check_different(derived)
         taken = [name for name in derived if name in values or name in others]
         if taken:
             raise InputError(f"derive {taken[0]}: the table has a column of that name already")
@@ -114,6 +115,14 @@ def with_derived(
         grouped=None,
         remarks=(*table.remarks, *_remarks(table, rows, full, longest, clock.gap / clock.ticks)),
     ), full
+
+
+def _check_different(derived: Mapping[str, Derived]) -> None:
+    """Refuse two ways to write the same input, such as one with a span of time."""
+    first: dict[Derived, str] = {}
+    for name, one in derived.items():
+        if (before := first.setdefault(one, name)) != name:
+            raise InputError(f"derive {name}: it is the same as {before}; leave one of them out")
 
 
 def _check_known(

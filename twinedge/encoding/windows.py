@@ -321,6 +321,57 @@ def _placed(one: Derived, values: Integers, more: int, valid: npt.NDArray[np.boo
 _PLACES = ("lag", "min", "max", "mean")  # the others are differences: the centre cancels
 
 
+# -- In C --------------------------------------------------------------------------------------
+
+
+class WindowSource(NamedTuple):
+    """A column that inputs are derived from, as ``twin_source`` of ``twin_window.h`` has it."""
+
+    column: str
+    inputs: tuple[Derived, ...]
+    centre: float
+    bits: int
+    length: int
+
+
+def sources_of(derived: Sequence[Derived]) -> list[WindowSource]:
+    """Collect derived inputs by the column that they are derived from."""
+    columns: dict[str, list[Derived]] = {}
+    for one in derived:
+        columns.setdefault(one.column, []).append(one)
+    return [
+        WindowSource(
+            name, tuple(some), some[0].centre, some[0].bits, max(one.samples for one in some)
+        )
+        for name, some in columns.items()
+    ]
+
+
+def window_bytes(derived: Sequence[Derived]) -> int:
+    """Return the bytes of memory of a stream in C, as ``twin_window_size`` does.
+
+    Examples
+    --------
+    >>> window_bytes([Derived("mean", "temp", 12, 20.0, 16, Clock("t", Notation(), None, 1, 9, 6))])
+    72
+    """
+    size = 0
+    for source in sources_of(derived):
+        kinds = [one.statistic for one in source.inputs]
+        ends = sum(one.samples + 2 for one in source.inputs if one.statistic in ("min", "max"))
+        ring = 4 * source.length + 4 + 2 * ends
+        size += 16 * sum(one in ("mean", "std", "slope") for one in kinds) + -(-ring // 8) * 8
+    return size
+
+
+_STATE = 16  # bytes of a twin_window where pointers have 32 bits
+
+
+def memory_of(derived: Sequence[Derived]) -> int:
+    """Return all RAM that a stream takes on a device; 0 if nothing is derived."""
+    return _STATE + window_bytes(derived) if derived else 0
+
+
 # -- A stream ----------------------------------------------------------------------------------
 
 
@@ -331,6 +382,13 @@ class Window:
     ----------
     derived : sequence of Derived
         What to derive.
+
+    Attributes
+    ----------
+    when : int or None
+        Time of the last sample, in ticks.
+    longest : int
+        How many samples it holds when it is full.
 
     Examples
     --------
@@ -351,7 +409,7 @@ class Window:
         for one in derived:
             self._columns.setdefault(one.column, one)
             self._lengths[one.column] = max(self._lengths.get(one.column, 0), one.window)
-        self._when: int | None = None
+        self.when: int | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -383,9 +441,9 @@ class Window:
             The derived inputs; NaN for those that are not known.
         """
         if when is not None:
-            if self._when is not None and (when - self._when) % 2**32 > self._gap:
+            if self.when is not None and (when - self.when) % 2**32 > self._gap:
                 self.reset()
-            self._when = when
+            self.when = when
         rounded = {name: _rounded(sample[name], one) for name, one in self._columns.items()}
         self._add(rounded)
         return [
@@ -409,7 +467,7 @@ class Window:
     def state(self) -> dict[str, Any]:
         """The last samples, in a form that JSON can hold: all that there is to remember."""
         return {
-            "when": self._when,
+            "when": self.when,
             "count": self._count,
             "samples": {name: list(ring) for name, ring in self._rings.items()},
         }
@@ -437,7 +495,7 @@ class Window:
             self._add(
                 {name: one[-back] if back <= len(one) else MISSING for name, one in samples.items()}
             )
-        self._count, self._when = count, when
+        self._count, self.when = count, when
 
 
 def _rounded(value: float, one: Derived) -> int:

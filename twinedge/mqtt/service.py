@@ -19,10 +19,11 @@ import numpy as np
 from twinedge.errors import InputError
 from twinedge.mqtt.broker import Connection, Message
 from twinedge.mqtt.home_assistant import Discovery
-from twinedge.mqtt.payloads import PayloadReader, Truth
+from twinedge.mqtt.payloads import PayloadReader, Sample, Truth
 from twinedge.mqtt.status import Status
 from twinedge.mqtt.topics import Topics
 from twinedge.runtime.device import Device
+from twinedge.runtime.sample_streams import KeptState, SampleStreams
 from twinedge.runtime.store_folder import StoreFolder
 from twinedge.runtime.stream_reader import Query, QueryError
 from twinedge.runtime.streaming import Replies
@@ -72,6 +73,10 @@ class Service:
         How sites are announced to Home Assistant; by default they are not.
     every : float
         Seconds between two messages on the status topic.
+    state : KeptState, optional
+        What keeps the last samples between two runs; a model without derived inputs has none.
+    streams : SampleStreams, optional
+        Their windows; by default there are none yet.
     most_sites : int
         Of how many sites the last query is remembered.
     """
@@ -88,6 +93,8 @@ class Service:
         stores: StoreFolder | None = None,
         discovery: Discovery | None = None,
         every: float = 10.0,
+        state: KeptState | None = None,
+        streams: SampleStreams | None = None,
         most_sites: int = MOST_SITES,
     ) -> None:
         self._device, self._topics, self._status_topic = device, topics, status_topic
@@ -95,6 +102,8 @@ class Service:
         self._stores, self._discovery, self._every = stores, discovery, every
         self._reader = PayloadReader(device, keep)
         self._replies = Replies(device, neighbors, coverage)
+        self._state = state
+        self._streams = SampleStreams(device.encoding, most_sites) if streams is None else streams
         self._sites: OrderedDict[str, _Site] = OrderedDict()
         self._most_sites = most_sites
         self._next_status = 0.0
@@ -116,8 +125,15 @@ class Service:
             if connection.connected and time.monotonic() >= self._next_status:
                 self.report()
             connection.flush()
+            if self._state is not None:
+                self._state.tick()
         connection.publish(self._status_topic, offline(), retain=True)
         connection.close(_PATIENCE)
+
+    def keep(self) -> None:
+        """Write the last samples to their file, if there is one."""
+        if self._state is not None:
+            self._state.write()
 
     def report(self) -> None:
         """Publish the status, which the broker retains."""
@@ -129,6 +145,7 @@ class Service:
             "version": __version__,
             "sites": len(self._sites),
             **self.status.report(),
+            **({"waiting": self.status.waiting} if self._device.encoding.derived else {}),
             "claimed_coverage": self._coverage,
             "reconnections": self._connection.reconnections,
         }
@@ -162,10 +179,15 @@ class Service:
         batches: dict[int, tuple[Device, list[_Query]]] = {}
         for message, name in messages:
             try:
-                query, kept = self._reader.query(message.payload)
+                sample = self._reader.query(message.payload)
                 site = self._site(name)
+                query = self._derived(message, name, site, sample)
             except QueryError as error:
                 self.refuse(message.topic, str(error))
+                self._connection.acknowledge(message)
+                continue
+            if query is None:
+                self.status.waiting += 1
                 self._connection.acknowledge(message)
                 continue
             try:
@@ -174,7 +196,7 @@ class Service:
                 self.refuse(message.topic, str(error))
                 site.has_learnt, device = False, self._device
             batch = batches.setdefault(id(device), (device, []))[1]
-            batch.append(_Query(message, self._topics.prediction(name), site, query, kept))
+            batch.append(_Query(message, self._topics.prediction(name), site, query, sample.kept))
         for device, batch in batches.values():
             answers = self._replies.records(np.array([one.query for one in batch]), device)
             for one, answer in zip(batch, answers, strict=True):
@@ -184,6 +206,23 @@ class Service:
                 self.status.missing += bool(answer.get("missing"))
                 payload = _encoded({**one.kept, **answer})
                 self._connection.publish(one.topic, payload, answers=one.message)
+
+    def _derived(self, message: Message, name: str, site: _Site, sample: Sample) -> Query | None:
+        """Add what is derived from the samples of a site; None until its window is full."""
+        if not self._device.encoding.derived:
+            return sample.query
+        stream = f"{name}/{sample.group}" if sample.group else name
+        if message.repeated and sample.is_dated and self._streams.ends_at(sample.seconds, stream):
+            return site.query  # the broker does not know that it was answered
+        query, lacks = self._streams.push(sample.query, sample.seconds, stream)
+        if lacks:
+            site.query = site.answer = None  # a true value would belong to a sample before a gap
+            return None
+        unknown = np.isnan(query) & ~self._device.fillable
+        if unknown.any():
+            absent = self._device.encoding.inputs[int(unknown.argmax())]
+            raise QueryError(f"{absent} is not known: a sample of its window is missing")
+        return query
 
     def _learn(self, message: Message, name: str) -> None:
         """Compare a true value with the prediction, and learn it."""

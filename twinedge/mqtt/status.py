@@ -18,6 +18,8 @@ class Status:
     ----------
     queries, outside, missing : int
         Queries that were answered; those with a column outside its range, with one filled in.
+    waiting : int
+        Samples that were not answered, because their window was not full.
     bad : int
         Payloads that could not be used, and publications that the broker refused.
     truths, covered, learnt : int
@@ -25,7 +27,7 @@ class Status:
     """
 
     def __init__(self) -> None:
-        self.queries = self.outside = self.missing = self.bad = 0
+        self.queries = self.outside = self.missing = self.waiting = self.bad = 0
         self.truths = self.covered = self.learnt = 0
         self._last_bad: dict[str, str] | None = None
         self._delays: deque[float] = deque(maxlen=_DELAYS)

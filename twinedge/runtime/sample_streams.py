@@ -89,10 +89,7 @@ class SampleStreams:
                 self._windows.popitem(last=False)
         self._windows.move_to_end(stream)
         sample = {name: measured[place] for name, place in self._sources.items()}
-        when = None
-        if seconds is not None:
-            when = math.floor(seconds * self._derived[0].clock.ticks + 0.5)
-        found = window.push(sample, when)
+        found = window.push(sample, None if seconds is None else self._ticks(seconds))
         return Derivation([*measured, *found], window.lacks)
 
     def lacks(self, stream: str = "") -> int:
@@ -101,6 +98,14 @@ class SampleStreams:
             return 0
         window = self._windows.get(stream)
         return self.longest if window is None else window.lacks
+
+    def ends_at(self, seconds: float | None, stream: str = "") -> bool:
+        """Whether the last sample of a stream was measured then."""
+        window = self._windows.get(stream)
+        return window is not None and seconds is not None and window.when == self._ticks(seconds)
+
+    def _ticks(self, seconds: float) -> int:
+        return math.floor(seconds * self._derived[0].clock.ticks + 0.5)
 
     def forget(self, stream: str = "") -> None:
         """Forget the samples of a stream."""
