@@ -175,6 +175,57 @@ def stones_export(stones_run, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def stream_log(tmp_path_factory) -> Path:
+    """Samples of two devices, one a minute, with a gap of an hour, missing cells and names.
+
+    The power follows from temperatures and flows of the last minutes. Every third row has none.
+    """
+    rng = np.random.default_rng(7)
+    count = 260
+    times = 1_700_000_000 + 60 * np.arange(count)
+    times[count // 2 :] += 3600
+    lines = ["at,device,temp,flow,mode,power"]
+    for device, start in (("A", 20.0), ("B", 35.0)):
+        temp = start + np.cumsum(rng.normal(0, 0.3, count))
+        flow, mode = rng.normal(5, 1, count), rng.choice(["eco", "full"], count)
+        mean = np.convolve(temp, np.ones(6) / 6)[:count]
+        power = mean + 2 * np.r_[5, 5, flow[:-2]] + (mode == "full") + rng.normal(0, 0.1, count)
+        for k in range(count):
+            cell = "" if k % 50 == 33 else f"{temp[k]:.3f}"
+            target = "" if k % 3 == 1 else f"{power[k]:.3f}"
+            lines.append(f"{times[k]},{device},{cell},{flow[k]:.3f},{mode[k]},{target}")
+    path = tmp_path_factory.mktemp("streams") / "log.csv"
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+@pytest.fixture(scope="session")
+def stream_run(stream_log, tmp_path_factory) -> Path:
+    """Its run by ``twinedge train --derive``."""
+    from twinedge.cli import main
+
+    folder = tmp_path_factory.mktemp("runs") / "stream"
+    command = f"train {stream_log} --target power --impute median --time at --group device"
+    derived = "temp@1, mean(temp, 6min), max(flow, 4), std(flow, 5), slope(temp, 6), delta(flow)"
+    options = "--hidden 8 --steps 200 --activation relu --learning-rate 0.01 --weight-decay 0.03"
+    more = ["--drop-missing-target", "--derive", derived, "-o", str(folder), "--quiet"]
+    with redirect_stdout(StringIO()), pytest.raises(SystemExit) as stop:
+        main([*command.split(), *options.split(), *more])
+    assert stop.value.code == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def stream_export(stream_run, tmp_path_factory) -> Path:
+    """Its pack and C project."""
+    import twinedge
+
+    folder = tmp_path_factory.mktemp("exports") / "stream"
+    twinedge.export(stream_run, folder, anchors=8, formats=("twin", "c"), tolerance=10.0)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def complaint() -> Callable[..., str]:
     """Return a function that expects an InputError of one line and returns its message."""
     from twinedge import InputError
