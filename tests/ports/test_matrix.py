@@ -8,7 +8,7 @@ import pytest
 
 from twinedge.pack import write_pack
 from twinedge_export.boards import all_ports, port_named, run_pack
-from twinedge_export.boards.build import EVERYTHING
+from twinedge_export.boards.build import EVERYTHING, all_flags_for
 
 # Name: features, hidden layers, activation, type of weights; anchors of twins, neighbors.
 PACKS = {
@@ -28,6 +28,7 @@ PACKS = {
     "wide-layers-silu": ((8, (64, 128), "silu", np.int8), [3], 0),
 }
 QUERIES, QUERIES_ON_AVR = 100, 16
+QUICK = "mps2-an386", 3  # of several targets
 
 
 def check(pack, cases, images, count):
@@ -72,6 +73,22 @@ def test_a_pack_with_some_of_everything(packs, cases, builder, board):
 def test_all_packs(packs, cases, builder, board, name):
     count = QUERIES_ON_AVR if port_named(board).compiler == "avr-gcc" else QUERIES
     check(draw(packs, cases, name), cases, builder(board, EVERYTHING), count)
+
+
+@pytest.mark.parametrize(
+    ("board", "targets"),
+    [
+        pytest.param(board, targets, marks=[pytest.mark.slow] * ((board, targets) != QUICK))
+        for board in all_ports()
+        for targets in (2, 3, 8)
+    ],
+)
+def test_packs_of_several_targets(packs, cases, builder, board, targets):
+    rng = np.random.default_rng([7, targets])
+    shape = (6, (10, 8), "silu", np.int8), [5, 1, 9, 3], 2 if targets == 3 else 0
+    bent = {"mapped": targets > 2, "curved": targets > 2}
+    pack = cases.make(packs, rng, shape, weights="normal", outputs=targets, **bent)
+    check(pack, cases, builder(board, all_flags_for(pack)), 12)
 
 
 def test_the_boards_are_all_there():

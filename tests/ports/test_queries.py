@@ -20,6 +20,16 @@ def test_a_pack_without_names_takes_its_columns_by_position(nameless, tmp_path):
     assert read_queries(tmp_path / "t.csv", nameless, 2).tolist() == [[1, 2], [3, 4]]
 
 
+def test_columns_of_all_targets_are_left_out(packs, tmp_path):
+    rng = np.random.default_rng(0)
+    pack = packs.random_pack(rng, features=2, hidden=(3,), outputs=2)
+    (tmp_path / "t.csv").write_text("1,2,8,9\n3,4,8,9\n")
+    assert read_queries(tmp_path / "t.csv", pack).tolist() == [[1, 2], [3, 4]]
+    (tmp_path / "t.csv").write_text("1,2,9\n")
+    with pytest.raises(InputError, match="3 columns, and the pack, which names none, takes 2"):
+        read_queries(tmp_path / "t.csv", pack)
+
+
 @pytest.mark.parametrize(
     ("rows", "says"),
     [

@@ -223,9 +223,9 @@ def _print_sizes(found: list[dict[str, object]]) -> None:
 @contextmanager
 def _builder(board: str, pack: "Pack", keep_all: bool) -> "Iterator[tuple[Target, Builder]]":
     from twinedge_export.boards import Builder, target_named
-    from twinedge_export.boards.build import EVERYTHING, TooLargeError, flags_for
+    from twinedge_export.boards.build import TooLargeError, all_flags_for, flags_for
 
-    target, flags = target_named(board), EVERYTHING if keep_all else flags_for(pack)
+    target, flags = target_named(board), (all_flags_for if keep_all else flags_for)(pack)
     with TemporaryDirectory(prefix="twinedge-") as folder:
         try:
             yield target, Builder(target.port, Path(folder), flags)

@@ -107,7 +107,7 @@ def _sections(link_map: str) -> Iterator[_Section]:
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 RUNNER = "runner"
-EVERYTHING = ("-DTWIN_INTERVALS=1",)  # for any pack; some boards have less by default
+EVERYTHING = ("-DTWIN_INTERVALS=1",)  # for any pack of one target; some boards have less by default
 _ALIGNED = 16  # bytes, of a pack in an image
 _TOO_LARGE = re.compile(r"overflowed by \d+ bytes|will not fit")
 _TROUBLE = re.compile(r"error:.*|undefined reference.*")
@@ -157,7 +157,17 @@ def flags_for(pack: Pack) -> tuple[str, ...]:
     }
     flags = [f"-DTWIN_{what}=0" for what, is_so in needless.items() if is_so]
     unusual = pack.intervals is not None or pack.domain is not None
-    return (*flags, f"-DTWIN_INTERVALS={int(unusual)}")
+    return (*flags, f"-DTWIN_INTERVALS={int(unusual)}", *_targets_flag(pack))
+
+
+def all_flags_for(pack: Pack) -> tuple[str, ...]:
+    """Return flags that keep what other packs with as many targets need."""
+    return (*EVERYTHING, *_targets_flag(pack))
+
+
+def _targets_flag(pack: Pack) -> tuple[str, ...]:
+    targets = len(pack.every_target)
+    return (f"-DTWIN_TARGETS={targets}",) if targets > 1 else ()
 
 
 @dataclass

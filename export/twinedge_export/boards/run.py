@@ -11,7 +11,7 @@ from twinedge.data import read_features, read_table
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
 from twinedge.pack import read_pack
-from twinedge.pack.contents import Array, Pack
+from twinedge.pack.contents import Array, Pack, target_names
 from twinedge.runtime import reference
 from twinedge.runtime.reference import fillable
 from twinedge.wording import plural, shown
@@ -31,7 +31,7 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
     """Read the first ``most`` rows of a CSV file as queries ``(n, f)``, float32.
 
     Columns are found by the names in the pack's metadata. A pack without names takes a file with
-    as many columns as it has features, or one more, which is taken for the target.
+    as many columns as it has features, or also those of its targets, at the end.
 
     Raises
     ------
@@ -41,11 +41,11 @@ def read_queries(path: Path, pack: Pack, most: int | None = None) -> Array:
     names = _names(pack)
     if names:
         encoding = Encoding.of(pack.metadata.get("columns"), names)
-        target = str(pack.metadata.get("target", "y"))
+        target = target_names(pack.metadata, len(pack.every_target), "y")[0]
         X, _ = read_features(path, encoding, target_name=target, fillable=fillable(pack))
     else:
         X = read_table(path, target=None).X
-        if X.shape[1] - pack.features not in (0, 1):
+        if X.shape[1] - pack.features not in (0, len(pack.every_target)):
             raise InputError(
                 f"{shown(path)} has {plural(X.shape[1], 'column')}, and the pack, which names "
                 f"none, takes {plural(pack.features, 'feature')}"
@@ -105,9 +105,9 @@ class Answers(NamedTuple):
     """What a harness printed: sizes and high-water marks in bytes, then one entry per query.
 
     ``mean`` and ``spread`` are bits of float32, ``estimates`` hashes of the estimates (0 where they
-    were not kept), all uint32 ``(n,)``; ``instructions`` are float64 ``(n,)``, and so is
-    ``opening``, for opening the pack. ``bounds`` uint32 ``(5, n)`` are bits of scale, low and
-    high and the masks of features outside and missing, where the runtime has intervals.
+    were not kept), all uint32 ``(n, targets)``; ``instructions`` are float64 ``(n,)``, and so is
+    ``opening``, for opening the pack. ``bounds`` uint32 ``(5, n, targets)`` are bits of scale, low
+    and high and the masks of features outside and missing, where the runtime has intervals.
     """
 
     context: int
@@ -160,18 +160,19 @@ def run_program(board: Port, image: Image, words: dict[str, int], seconds: float
     return output
 
 
-def _read(output: Output, counts_per_instruction: float) -> Answers:
+def _read(output: Output, targets: int, counts_per_instruction: float) -> Answers:
     ((_, context, stack_open),) = output["open"]
     (bytes_of_kernel,) = output["kernel"]
     kernel = Kernel(*struct.unpack("<4BH2x", struct.pack("<2I", *bytes_of_kernel)))
     ((scratch, stack_predict),) = output["scratch"]
     ((empty,),) = output["empty"]
-    mean, spread, estimates, counts = np.array(output["query"], np.uint32).reshape(-1, 4).T
+    lines = np.array(output["query"], np.uint32).reshape(-1, targets, 4)
+    mean, spread, estimates, counts = np.moveaxis(lines, -1, 0)
     ((opening,),) = output["opening"]
-    instructions = instructions_of(counts, empty, counts_per_instruction)
+    instructions = instructions_of(counts[:, 0], empty, counts_per_instruction)
     took = float(instructions_of(np.array(opening), empty, counts_per_instruction))
     marks = stack_open, stack_predict, took
-    bounds = np.array(output["bound"], np.uint32).reshape(-1, 5).T
+    bounds = np.moveaxis(np.array(output["bound"], np.uint32).reshape(-1, targets, 5), -1, 0)
     return Answers(context, kernel, scratch, *marks, mean, spread, estimates, instructions, bounds)
 
 
@@ -278,7 +279,8 @@ def run_pack(builder: Builder, content: bytes, queries: Array, *, count: bool = 
     macs = multiply_adds(pack)
     seconds = time_limit((len(queries) + 1) * macs)
     output = run_program(builder.board, image, _WORDS, seconds)
-    answers = _read(output, builder.board.counts_per_instruction)
+    targets = len(pack.every_target)
+    answers = _read(output, targets, builder.board.counts_per_instruction)
     if count and not builder.board.counts_per_instruction:
         answers.instructions[:] = count_query(builder, content, queries[:1], seconds)
     wrong = _wrong(pack, queries, answers)
@@ -300,14 +302,15 @@ def time_limit(macs: float) -> float:
 
 
 def _wrong(pack: Pack, queries: Array, answers: Answers) -> Array:
-    expected = reference.evaluate(pack, queries)
-    same = (answers.mean == expected.mean.view(np.uint32)) & (
-        answers.spread == expected.spread.view(np.uint32)
-    )
-    kept = answers.estimates != 0
-    same &= ~kept | (answers.estimates == hashes(expected.estimates))
-    if answers.bounds.size:
-        same &= _same_bounds(pack, queries, expected, answers.bounds)
+    same = np.ones(len(queries), bool)
+    for target, single in enumerate(pack.singles):
+        expected = reference.evaluate(single, queries)
+        same &= answers.mean[:, target] == expected.mean.view(np.uint32)
+        same &= answers.spread[:, target] == expected.spread.view(np.uint32)
+        found = answers.estimates[:, target]
+        same &= (found == 0) | (found == hashes(expected.estimates))
+        if answers.bounds.size:
+            same &= _same_bounds(single, queries, expected, answers.bounds[..., target])
     return np.flatnonzero(~same)
 
 

@@ -11,6 +11,8 @@
  *     bound SCALE LOW HIGH OUTSIDE MISSING   after each, if the runtime has intervals
  *     done
  *
+ * For several targets, query and bound of each, the first one first, with the counts of all.
+ *
  * A hash of 0 means that the estimates were not kept, for lack of memory. */
 
 #include "board.h"
@@ -18,7 +20,7 @@
 #include "../../src/twin_read.h"
 
 static twin_model model;
-static twin_prediction out;
+static twin_prediction out[TWIN_TARGETS];
 static uint32_t number[4 + TWIN_INTERVALS];
 static size_t scratch_size;
 static uint8_t *scratch;
@@ -29,17 +31,19 @@ static float *x;
 
 #include "marks.h"
 
-static uint32_t hash(void) {
+static uint32_t hash(unsigned target) {
+    const int32_t *mine = members + target * (size_t)model.members;
     uint32_t value = 2166136261u;
     unsigned i;
     for (i = 0; i < model.members; i++)
-        value = (value ^ (uint32_t)members[i]) * 16777619u;
+        value = (value ^ (uint32_t)mine[i]) * 16777619u;
     return value;
 }
 
 /* Find memory for the query and the scratch, and for the estimates if there is enough. */
 static void find_room(void) {
-    size_t query = 4 * (size_t)model.features, estimates = 4 * (size_t)model.members;
+    size_t query = 4 * (size_t)model.features;
+    size_t estimates = 4 * (size_t)model.members * model.targets;
     uint8_t *memory;
     scratch_size = (size_t)twin_scratch_size(&model);
     memory = (uint8_t *)board_memory(scratch_size + query + estimates);
@@ -68,6 +72,18 @@ static void prepare(void) {
 }
 #endif
 
+static twin_status predict_targets(void) {
+#if TWIN_TARGETS > 1
+    twin_run run;
+    if (model.targets > 1) {
+        (void)twin_begin(&run, &model, scratch, (uint32_t)scratch_size, x, members);
+        (void)twin_step(&run, TWIN_ALL); /* which read_targets refuses where begin has */
+        return twin_read_targets(&run, out, model.targets);
+    }
+#endif
+    return twin_predict(&model, scratch, (uint32_t)scratch_size, x, out, members);
+}
+
 /* Predict from the query at `at`; counts go to number[3]. */
 static void predict(twin_flash at) {
     uint32_t *feature = (uint32_t *)(void *)x;
@@ -79,7 +95,7 @@ static void predict(twin_flash at) {
         paint();
     }
     number[3] = board_counter();
-    if (twin_predict(&model, scratch, (uint32_t)scratch_size, x, &out, members))
+    if (predict_targets())
         stop("refused\n");
     number[3] = board_counter() - number[3];
 }
@@ -123,14 +139,20 @@ int main(void) {
     prepare();
 #endif
     for (; at != end; at += 4 * model.features) {
+        uint32_t counts;
+        unsigned target;
         predict(at);
-        __builtin_memcpy(number, &out, 8);
-        number[2] = members ? hash() : 0;
-        write_line("query", 4);
+        counts = number[3];
+        for (target = 0; target < model.targets; target++) {
+            __builtin_memcpy(number, out + target, 8);
+            number[2] = members ? hash(target) : 0;
+            number[3] = counts;
+            write_line("query", 4);
 #if TWIN_INTERVALS
-        __builtin_memcpy(number, &out.scale, sizeof number);
-        write_line("bound", 5);
+            __builtin_memcpy(number, &out[target].scale, sizeof number);
+            write_line("bound", 5);
 #endif
+        }
     }
     write_line("done", 0);
     board_exit(0);
