@@ -38,6 +38,7 @@ TRAINED = (
     "public",
     "quantisation",
     "rivals",
+    "streams",
     "tables",
     "targets",
     "time_order",

@@ -161,3 +161,15 @@ def test_energy_has_both_loads_in_the_order_of_the_paper(benchmark_named):
     assert table.Y.shape == (768, 2)
     train, validation, test = targets.rows_of("ee", 0)
     assert [len(part[1]) for part in (train, validation, test)] == [539, 76, 153]
+
+
+@pytest.mark.slow
+def test_streams_trains_with_and_without_derived_inputs(quickly, monkeypatch, capsys):
+    streams = quickly("streams")
+    monkeypatch.setattr(streams, "TrainSettings", partial(streams.TrainSettings, hidden=8, **TINY))
+    jobs = [streams.Job(12, inputs, "quick") for inputs in streams.INPUTS]
+    record = published(streams, {job.key: streams.compute(job) for job in jobs}, capsys)
+    (line,) = record["summary"]
+    assert line["naive"] == pytest.approx(41.7, abs=0.1)
+    assert line["boosting_derived"] < line["boosting_now"]
+    assert line["test_rows"] == 403

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     "predict out/model.twin new.csv --coverage 0.95",
     "predict model-7.twin new.csv --require-key product.pub",
     "predict out/model.twin - --store site.store < /dev/ttyUSB0",
-    "predict out/model.twin - --json --keep time --state last.json < /dev/ttyUSB0",
-    "predict out/model.twin - --group sensor --store stores < log.csv",
+    "predict out - --json --keep time --state last.json < /dev/ttyUSB0",
+    "predict out - --group sensor --store stores < log.csv",
 )
 @options.model_file
 @options.argument(

@@ -43,7 +43,7 @@ _SMALL, _LARGE = (",".join(map(str, one)) for one in (HIDDEN, HIDDEN_OF_ONE))
     "train data.csv --target strength --test measured_later.csv",
     "train base.csv points.csv --target strength --group device",
     "train log.csv --target power --time timestamp",
-    "train log.csv --target power --time t --derive 'temp@6, mean(temp, 12), delta(flow)'",
+    "train log.csv --target power --time t --derive 'a@6, mean(b, 12)'",
     "train sales.csv --target price --target-curve auto",
     "train --dataset cs --split 0 --effort quick --jobs 2",
 )
