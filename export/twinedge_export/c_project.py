@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from textwrap import indent
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,9 @@ def scratch_expression(pack: Pack) -> str:
     It follows ``twin_scratch_size``, with the most that any kernel asks for, and is a multiple of
     4. For a pack without neighbors it relies on ``TWIN_NEIGHBORS`` being 0.
     """
-    inputs, first, layers = scratch_cells(pack.inputs, pack.hidden, _UNIT)
+    # The last layer is folded; for several targets, its activations may be stored before.
+    widths = (*pack.hidden, 0) if pack.others else pack.hidden
+    inputs, first, layers = scratch_cells(pack.inputs, widths, _UNIT)
     stored, sections = sum(layers), len(layers) + 4
     nearest = NEAREST * int(pack.counts.max()) if pack.neighbors else 0
     fixed = nearest + FEATURE * inputs + _ALIGN * sections
@@ -105,29 +108,42 @@ _AS_ONE = _Form(
 )
 
 
+# What the programs print of a prediction, where `@` stands for it.
 _MEAN_AND_SPREAD = {
     "beside": "spread",
     "coverage": "none",
-    "it_prints": "It prints prediction and spread for the point in `main.c`",
+    "printed": "prediction and spread for the point in `main.c`",
     "main_prints": """\
-    printf("%.9g %.9g\\n", (double)out.mean, (double)out.spread);""",
+printf("%.9g %.9g\\n", (double)@.mean, (double)@.spread);""",
     "sketch_prints": """\
-        Serial.print(out.mean, 6);
-        Serial.print(' ');
-        Serial.println(out.spread, 6);""",
+Serial.print(@.mean, 6);
+Serial.print(' ');
+Serial.println(@.spread, 6);""",
 }
 _MEAN_AND_INTERVAL = {
     "beside": "interval",
     "main_prints": """\
-    printf("%.9g %.9g %.9g %s\\n", (double)out.mean, (double)out.low, (double)out.high,
-           out.outside ? "outside" : "inside");""",
+printf("%.9g %.9g %.9g %s\\n", (double)@.mean, (double)@.low, (double)@.high,
+       @.outside ? "outside" : "inside");""",
     "sketch_prints": """\
-        Serial.print(out.mean, 6);
-        Serial.print(' ');
-        Serial.print(out.low, 6);
-        Serial.print(' ');
-        Serial.print(out.high, 6);
-        Serial.println(out.outside ? " outside" : " inside");""",
+Serial.print(@.mean, 6);
+Serial.print(' ');
+Serial.print(@.low, 6);
+Serial.print(' ');
+Serial.print(@.high, 6);
+Serial.println(@.outside ? " outside" : " inside");""",
+}
+_PRINTS = {"main_prints": 4, "sketch_prints": 8}  # and how far they are indented
+_ONE_TARGET = {
+    "targets": "",
+    "out": "out",
+    "index": "",
+    "predict": "twin_predict(&model, scratch, sizeof scratch, x, &out, NULL)",
+}
+_SEVERAL_TARGETS = {
+    "out": "out[MODEL_TARGETS]",
+    "index": "    int i;\n",
+    "predict": "twin_predict_targets(&model, scratch, sizeof scratch, x, out, MODEL_TARGETS)",
 }
 _ENCODING = (
     "levels",
@@ -200,7 +216,7 @@ def _settings(pack: Pack) -> dict[str, str]:
 
 def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     content = write_pack(pack, metadata=False)
-    evaluator = job.evaluator
+    evaluator, exact = job.evaluator, job.evaluator.all_anchors
     x = evaluator.points[0][:1].astype(np.float32)
     if (encoding := _encoding(job)).derived:
         measured = len(encoding.measured.inputs)
@@ -208,7 +224,7 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
     twins, hidden = len(pack.twins), "-".join(map(str, pack.hidden))
     networks = "One twin" if twins == 1 else f"{twins} twins"
     return {
-        "target": plain(job.metadata["target"]),
+        "target": ", ".join(_names(job)),
         "summary": f"{networks} of {hidden} {pack.activation}, {pack.weight_bits}-bit weights, "
         f"{len(pack.targets)} anchors",
         "feature_count": str(pack.features),
@@ -220,11 +236,43 @@ def _words(job: Job, pack_file: File, pack: Pack) -> dict[str, str]:
         "anchors": str(len(pack.targets)),
         "method": job.metadata["select"],
         "scored_on": evaluator.name,
-        "rmse": f"{pack_file.score.rmse:.5g}",
-        "float_rmse": f"{evaluator.all_anchors.rmse:.5g} {evaluator.all_anchors.words}",
-        "deviation": f"{pack_file.score.largest_deviation:.2g}",
+        "rmse": _of_each(pack_file.score.rmse, ".5g"),
+        "float_rmse": f"{_of_each(exact.rmse, '.5g')} {exact.words}",
+        "deviation": _of_each(pack_file.score.largest_deviation, ".2g"),
         **_columns(job, pack, x[0]),
-        **_answer(pack, x),
+        **_programs(_answer(pack, x), _names(job)),
+    }
+
+
+def _names(job: Job) -> list[str]:
+    """Names of the targets, safe for a comment."""
+    each = job.metadata.get("targets", [job.metadata])
+    return [plain(one["target"]) for one in each]
+
+
+def _of_each(numbers: Any, style: str) -> str:
+    """Write a number, or one for each of several targets."""
+    return ", ".join(f"{one:{style}}" for one in np.ravel(numbers))
+
+
+def _programs(answer: dict[str, str], names: list[str]) -> dict[str, str]:
+    """Write the code that predicts and prints, for one target or for each of several."""
+    alone = len(names) == 1
+    for name, width in _PRINTS.items():
+        lines = answer[name].replace("@", "out" if alone else "out[i]")
+        if not alone:
+            several = "\n" in answer[name] and answer[name].count(";") > 1
+            opening, closing = (" {", "\n}") if several else ("", "")
+            head = f"for ({'int ' * (name == 'sketch_prints')}i = 0; i < MODEL_TARGETS; i++)"
+            lines = f"{head}{opening}\n{indent(lines, 4 * ' ')}{closing}"
+        answer[name] = indent(lines, width * " ")
+    if alone:
+        return answer | _ONE_TARGET | {"it_prints": f"It prints {answer['printed']}"}
+    all_names = ", ".join(names)
+    return answer | {
+        **_SEVERAL_TARGETS,
+        "targets": f"\n#define MODEL_TARGETS  {len(names)} /* {all_names} */",
+        "it_prints": f"It prints a line for each target, {all_names}: {answer['printed']}",
     }
 
 
@@ -305,22 +353,29 @@ def _unquantised(pack: Pack, part: slice) -> Array:
 
 
 def _answer(pack: Pack, x: Array) -> dict[str, str]:
-    """Say what the programs print, and the expected line for ``x`` ``(1, f)``."""
-    found = reference.evaluate(pack, x)
+    """Say what the programs print, and the expected lines for ``x`` ``(1, f)``."""
+    each = [(one, reference.evaluate(one, x)) for one in pack.singles]
     if pack.intervals is None:
-        return {**_MEAN_AND_SPREAD, "expected": _numbers(found.mean, found.spread)}
+        lines = [_numbers(found.mean, found.spread) for _, found in each]
+        return {**_MEAN_AND_SPREAD, "expected": _INDENTED.join(lines)}
     usual = pack.intervals.usual_level
-    bounds = reference.bounds(pack, found, usual)
     outside = reference.outside(pack, reference.quantise(pack, x)).any()
-    ends = _numbers(found.mean, bounds.low, bounds.high)
+    lines = []
+    for one, found in each:
+        bounds = reference.bounds(one, found, usual)
+        ends = _numbers(found.mean, bounds.low, bounds.high)
+        lines.append(f"{ends} {'outside' if outside else 'inside'}")
     levels = ", ".join(map(_percent, pack.intervals.quantiles))
     return {
         **_MEAN_AND_INTERVAL,
         "coverage": f"of {_percent(usual)}; `twin_set_coverage` takes one of {levels}",
-        "it_prints": "It prints the prediction for the point in `main.c`, the ends of its interval "
+        "printed": "the prediction for the point in `main.c`, the ends of its interval "
         f"of\n{_percent(usual)}, and whether a feature lies outside of its range in training",
-        "expected": f"{ends} {'outside' if outside else 'inside'}",
+        "expected": _INDENTED.join(lines),
     }
+
+
+_INDENTED = "\n    "
 
 
 def _numbers(*values: Array) -> str:

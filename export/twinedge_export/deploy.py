@@ -256,11 +256,6 @@ def write_export(model: Exportable, folder: str | Path, settings: ExportSettings
         progress.plan(_stages(run, settings))
         twin = run.model
         twins = len(twin.weights_)
-        if twin.targets_ > 1 and "c" in settings.formats:
-            able = tuple(one for one in settings.formats if one != "c") or ("twin",)
-            raise ParameterError(
-                "c: not yet for a model of several targets; use ", Parameter("formats", able)
-            )
         rows, method, remarks = _choose_anchors(run, settings, progress)
         for one in run.scores.get("targets", [run.scores]):
             if one.get("beats_mean") is False:
