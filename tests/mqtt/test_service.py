@@ -10,6 +10,7 @@ from twinedge.mqtt.home_assistant import Discovery
 from twinedge.mqtt.service import Service
 from twinedge.mqtt.topics import Topics
 from twinedge.runtime.loading import load
+from twinedge.runtime.sample_streams import KeptState, SampleStreams
 from twinedge.runtime.store_folder import StoreFolder
 
 USUAL = [0.5, "iron", 300]
@@ -54,8 +55,8 @@ def message(topic, content, repeated=False):
 def serve(pack):
     """Serve bursts: returns service, connection and the predictions in their order."""
 
-    def run(*bursts, **options):
-        service = Service(load(pack), Topics("plant/+/raw"), "status", **options)
+    def run(*bursts, model=pack, **options):
+        service = Service(load(model), Topics("plant/+/raw"), "status", **options)
         connection = Connection(*bursts)
         service.run(connection, lambda: connection.exhausted)
         assert connection.closed
@@ -133,3 +134,91 @@ def test_the_status_counts_what_is_outside_and_missing(serve, pack):
     service.status.answered(0.002)
     service.status.answered(0.004)
     assert service.status.report()["delay_ms"] == {"median": 3.0, "p99": 3.98}
+
+
+def samples_of(stream_log, count=20):
+    rows = [line.split(",") for line in stream_log.read_text().splitlines()[1 : count + 1]]
+    return [
+        {
+            "at": int(row[0]),
+            "temp": float(row[2]),
+            "flow": float(row[3]),
+            "mode": row[4],
+        }
+        for row in rows
+    ]
+
+
+def test_each_site_has_a_window_of_its_own(serve, stream_export, stream_log):
+    model, samples = stream_export / "model.twin", samples_of(stream_log)
+    both = [message(f"plant/{site}/raw", one) for one in samples for site in ("press", "mixer")]
+    service, connection, found = serve(both, model=model, keep=("at",))
+    stream = load(model).stream()
+    expected = [answer for one in samples if (answer := stream.push(one))]
+    assert len(expected) == len(samples) - 5
+    assert [one["prediction"] for one in found[::2]] == [
+        float(f"{one.mean:.7g}") for one in expected
+    ]
+    assert found[::2] == found[1::2]
+    assert [one["at"] for one in found[::2]] == [one["at"] for one in samples[5:]]
+    assert service.status.waiting == 10
+    states = [one for topic, one in connection.published if topic == "status"]
+    assert "waiting" in states[0]
+
+
+def test_a_sample_that_comes_again_is_no_second_sample(serve, stream_export, stream_log):
+    model, samples = stream_export / "model.twin", samples_of(stream_log, 8)
+    plain = [message("plant/press/raw", one) for one in samples]
+    again = [
+        [one, message("plant/press/raw", sample, repeated=True)]
+        for one, sample in zip(plain, samples, strict=True)
+    ]
+    _, _, once = serve(plain, model=model)
+    service, _, twice = serve(*again, model=model)
+    assert twice == [one for one in once for _ in (0, 1)]
+    assert service.status.waiting == 10
+
+
+def test_windows_outlast_the_service(serve, stream_export, stream_log, tmp_path):
+    model, samples = stream_export / "model.twin", samples_of(stream_log)
+    queries = [message("plant/press/raw", one) for one in samples]
+    whole = serve(queries, model=model)[2]
+    found = []
+    for part in (queries[:9], queries[9:]):
+        streams = SampleStreams(load(model).encoding)
+        kept = KeptState(tmp_path / "state.json", streams)
+        service, _, some = serve(part, model=model, streams=streams, state=kept)
+        service.keep()
+        found += some
+    assert found == whole
+
+
+def test_a_true_value_is_that_of_the_last_sample(serve, stream_export, stream_log, tmp_path):
+    model, samples = stream_export / "model.twin", samples_of(stream_log, 7)
+    stores = StoreFolder(load(model), tmp_path)
+    bursts = [[message("plant/press/raw", one)] for one in samples]
+    truth = message("plant/press/truth", 40)
+    service, _, _ = serve(bursts[0], [truth], *bursts[1:], [truth], model=model, stores=stores)
+    assert service.status.bad == 1  # there was no query yet
+    assert service.status.learnt == 1
+    (x,) = stores.device("press").points.X
+    assert x[:2].tolist() == pytest.approx([samples[-1]["temp"], samples[-1]["flow"]])
+    assert x[-1] == pytest.approx(samples[-1]["flow"] - samples[-2]["flow"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"at": "soon"}, "at: 'soon' cannot be read as a time"),
+        ({"device": [1]}, "device: names no group"),
+        ({"temp": "warm"}, 'temp: "warm" is not a number'),
+    ],
+)
+def test_a_bad_sample_is_counted_and_is_none(serve, stream_export, stream_log, wrong, words):
+    model, samples = stream_export / "model.twin", samples_of(stream_log, 7)
+    queries = [message("plant/press/raw", one) for one in samples]
+    bad = message("plant/press/raw", {**samples[3], **wrong})
+    service, connection, found = serve([*queries[:3], bad, *queries[3:]], model=model)
+    assert service.status.bad == 1
+    assert connection.published[-2][1]["last_bad"]["reason"].startswith(words)
+    assert found == serve(queries, model=model)[2]

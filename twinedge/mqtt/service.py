@@ -222,6 +222,7 @@ class Service:
         if unknown.any():
             absent = self._device.encoding.inputs[int(unknown.argmax())]
             raise QueryError(f"{absent} is not known: a sample of its window is missing")
+        site.query, site.answer = query, None
         return query
 
     def _learn(self, message: Message, name: str) -> None:
