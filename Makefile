@@ -11,8 +11,10 @@ C_FILES := $(shell find $(wildcard twinedge export firmware_ref) \
 # What gets installed: `demo` is what a user needs, `check` adds the Python tools to test and lint, and
 # `dev` compilers for other machines, and emulators, so that firmware runs here as it does there.
 EXTRAS_demo := export,tflite,report
-EXTRAS_dev  := dev
-EXTRAS_check := dev
+EXTRAS_dev  := export,tflite,report,sign,tables,cluster,mqtt
+EXTRAS_check := $(EXTRAS_dev)
+GROUPS_dev  := --group dev
+GROUPS_check := $(GROUPS_dev)
 DEBIAN_demo  = $(shell $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv) \
 	$(shell $(PYTHON) -c 'import os, sysconfig; \
 		exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || echo python3-dev) \
@@ -44,10 +46,12 @@ BOARDS    := $(BIN)/twinedge firmware sizes
 CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline-suppr \
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
-# Strictly typed: the packages, what benchmarks share, and what computes the paper's tables.
-TYPES     := $(BIN)/mypy --no-error-summary && $(BIN)/mypy --no-error-summary -p benchmarks.harness -p benchmarks.reproduction
+# Strictly typed: the packages, what benchmarks share, and what computes the paper's tables; for the
+# lowest and the highest version of Python.
+MYPY      := $(BIN)/mypy --no-error-summary
+TYPES     := $(MYPY) && $(MYPY) --python-version 3.13 && $(MYPY) -p benchmarks.harness -p benchmarks.reproduction
 
-.PHONY: help demo amalgamation dist version wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
+.PHONY: help demo amalgamation dist version site figures wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
 	debian-demo debian-check debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
@@ -78,6 +82,12 @@ wasm: ## The C runtime for report pages, kept in the repository; a test compares
 	@tools/need-debian clang lld
 	@$(MAKE) --no-print-directory -C firmware_ref wasm
 	@install -m 644 firmware_ref/build/twin.wasm export/twinedge_export/report/templates/
+
+site: $(VENV)/check.stamp ## The pages of docs/ and the reference as a site, in build/site
+	@$(BIN)/python tools/site.py build/site
+
+figures: $(VENV)/check.stamp ## Train a small twin, and draw the figures of docs/how-it-works.md
+	@$(BIN)/python docs/generate/figures.py
 
 report-shots: $(VENV)/dev.stamp ## Pictures of a report at four widths, light and dark, in build/shots
 	@mkdir -p build/shots runs
@@ -164,8 +174,8 @@ $(VENV)/demo.stamp $(VENV)/check.stamp $(VENV)/dev.stamp: $(VENV)/%.stamp: pypro
 	@echo 'Installing into $(VENV) (minutes the first time: TensorFlow is large) ...'
 	@ls $(VENV)/*.stamp >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@rm -f $(VENV)/*.stamp
-	@$(PIP) install 'pip>=23'
-	@$(CACHED) $(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]'
+	@$(PIP) install 'pip>=25.1' # which knows groups
+	@$(CACHED) $(PIP) install --no-compile -c constraints.txt -e '.[$(EXTRAS_$*)]' $(GROUPS_$*)
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # pip would use one core; some files are for other versions
 	@touch $(VENV)/demo.stamp $(if $(filter dev,$*),$(VENV)/check.stamp) $@
 

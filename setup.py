@@ -1,5 +1,7 @@
-"""What pyproject.toml cannot say: the C extension, and the C sources in a wheel."""
+"""What pyproject.toml cannot say: the C extension, the C sources in a wheel, and addresses."""
 
+import re
+import runpy
 import shutil
 import sys
 import sysconfig
@@ -52,6 +54,27 @@ class BuildExt(build_ext):
         super().build_extension(ext)
 
 
+def description(address: str) -> str:
+    """Return README.md as package indexes show it: its links and pictures are absolute."""
+
+    def absolute(link: "re.Match[str]") -> str:
+        picture, words, path = link.groups()
+        kind = "raw" if picture else "blob"
+        return f"{picture}[{words}]({address}/{kind}/v{ABOUT['__version__']}/{path})"
+
+    text = Path("README.md").read_text("utf-8")
+    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)\s]+)\)", absolute, text)
+
+
+ABOUT = runpy.run_path("twinedge/version.py")
+URLS = {
+    "Source": ABOUT["ADDRESS"],
+    "Documentation": f"{ABOUT['ADDRESS']}/blob/v{ABOUT['__version__']}/docs/index.md",
+    "Changes": f"{ABOUT['ADDRESS']}/blob/v{ABOUT['__version__']}/CHANGELOG.md",
+    "Issues": f"{ABOUT['ADDRESS']}/issues",
+    "Paper": "https://arxiv.org/abs/2301.01383",
+}
+
 native = Extension(
     "twinedge.runtime._native",
     sources=[
@@ -66,6 +89,9 @@ native = Extension(
 )
 
 setup(
+    long_description=description(ABOUT["ADDRESS"]),
+    long_description_content_type="text/markdown",
+    project_urls=URLS,
     ext_modules=[native],
     cmdclass={"build_py": BuildPy, "build_ext": BuildExt},
     exclude_package_data={"twinedge.runtime": ["*.c"]},

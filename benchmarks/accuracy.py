@@ -113,7 +113,7 @@ def show(record: Record) -> None:
 
 
 def pages(record: Record) -> Tables:
-    """Return the table of the README, of the default shape, and what is newer than that."""
+    """Return the table of docs/evidence.md, of the default shape, and what is newer than that."""
     header = [
         "set",
         "all anchors",
@@ -139,7 +139,7 @@ def pages(record: Record) -> Tables:
             rows.append([line["dataset"], *numbers])
     newer = newer_cells(record, _set_of)
     return {
-        "README.md": {"accuracy": markdown(header, rows)},
+        "docs/evidence.md": {"accuracy": markdown(header, rows)},
         "docs/training.md": {"newer accuracy": newer},
     }
 

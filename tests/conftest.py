@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -357,3 +358,37 @@ def difference(perceptron) -> Callable[..., float]:
         )
 
     return evaluate
+
+
+@pytest.fixture(scope="session")
+def driver():
+    """What drives the browser, loaded where a test needs it."""
+    return runpy.run_path(str(Path(__file__).parent / "browser.py"))
+
+
+@pytest.fixture(scope="session")
+def blank(driver):
+    """Make empty pages of one Chromium for all tests."""
+    with driver["chromium"]() as blank:
+        yield blank
+
+
+ROOT = Path(__file__).parents[1]
+AXE = ROOT / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+RUN_AXE = """(options) => axe.run(document, options).then((found) => found.violations.map(
+  (one) => [one.id, one.help, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))]))"""
+
+
+@pytest.fixture(scope="session")
+def violations():
+    """What axe-core has against a page; without axe-core, nothing is checked."""
+    if not AXE.is_file() and os.environ.get("CI") != "true":
+        pytest.skip(f"axe-core is not installed: make {AXE.relative_to(ROOT)}")
+    axe = AXE.read_text("utf-8")
+
+    def call(page, **options):
+        # Its script is not of the page, whose policy would refuse it.
+        page.evaluate(f"() => {{ {axe} }}")
+        return page.evaluate(RUN_AXE, options)
+
+    return call

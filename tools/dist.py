@@ -48,12 +48,15 @@ NAME = "twinedge"
 FIRMWARE = "firmware_ref"
 SUMS = "SHA256SUMS"
 
-# Other places of the version, and their patterns; the first group is replaced.
+# Other places of the version and the address, and their patterns; the first group is replaced.
 VERSIONS = {
     "CMakeLists.txt": {r"^project\(twinedge VERSION (\S+) ": "{0}"},
-    "idf_component.yml": {r'^version: "(.*)"$': "{0}"},
-    "library.json": {r'^  "version": "(.*)",$': "{0}"},
-    "library.properties": {r"^version=(.*)$": "{0}"},
+    "idf_component.yml": {r'^version: "(.*)"$': "{0}", r"^url: (.*)$": "{address}"},
+    "library.json": {
+        r'^  "version": "(.*)",$': "{0}",
+        r'^  "homepage": "(.*)",$': "{address}",
+    },
+    "library.properties": {r"^version=(.*)$": "{0}", r"^url=(.*)$": "{address}"},
     "include/twin.h": {
         r'^#define TWIN_VERSION +"(.*)"$': "{0}",
         r"^#define TWIN_VERSION_MAJOR (\d+)$": "{1}",
@@ -103,9 +106,18 @@ def version_of(tree: Path) -> str:
     return found[1]
 
 
+def address_of(tree: Path) -> str:
+    """Read the address of the project from the one place that defines it."""
+    text = (tree / NAME / "version.py").read_text("utf-8")
+    found = re.search(r'^ADDRESS = "(https://\S+[^/])"$', text, re.M)
+    if not found:
+        raise DistError(f"{NAME}/version.py has no ADDRESS that begins with https://")
+    return found[1]
+
+
 def stamped(tree: Path) -> dict[Path, str]:
     """Return the manifests with a different version, each with the text it should have."""
-    version = version_of(tree)
+    version, address = version_of(tree), address_of(tree)
     wrong = {}
     for name, patterns in VERSIONS.items():
         path = tree / FIRMWARE / name
@@ -115,7 +127,11 @@ def stamped(tree: Path) -> dict[Path, str]:
             if len(places) != 1:
                 raise DistError(f"{FIRMWARE}/{name} has no line like {pattern}, or several")
             start, end = places[0].span(1)
-            text = text[:start] + value.format(version, *version.split(".")) + text[end:]
+            text = (
+                text[:start]
+                + value.format(version, *version.split("."), address=address)
+                + text[end:]
+            )
         if text != old:
             wrong[path] = text
     return wrong
@@ -310,9 +326,7 @@ def bill_of_materials(source: Source, files: Iterable[Path], folder: Path) -> Pa
 def _needed(project: Mapping[str, Any], constraints: str) -> list[Component]:
     """List what is needed to run, for extras, and to build, in this order of precedence."""
     about = project["project"]
-    extras = {
-        name: texts for name, texts in about["optional-dependencies"].items() if name != "dev"
-    }
+    extras = about["optional-dependencies"]
     wanted: dict[str, tuple[ComponentScope, Requirement]] = {}
     for scope, texts in (
         (ComponentScope.REQUIRED, about["dependencies"]),
@@ -354,7 +368,9 @@ def make_dist(root: Path, target: Path, wheels: Path | None = None) -> list[Path
         source = committed(root, tree)
         for path in stamped(tree):
             name = path.relative_to(tree)
-            raise DistError(f"{name} is not of version {source.version}: run `make version`")
+            raise DistError(
+                f"{name} is not of version {source.version} and its address: run `make version`"
+            )
         files = [c_package(kind, source, folder) for kind in C_PACKAGES]
         files.append(amalgamation(source, folder))
         files += python_packages(source, folder, wheels)
@@ -386,6 +402,8 @@ def main() -> int:
             return 0
         for path in make_dist(ROOT, options.output.resolve(), options.wheels):
             print(f"{path.stat().st_size:>9,}  {path.name}")
+        if (address := address_of(ROOT)).split("/")[2].endswith(".example"):
+            print(f"dist: nobody can reach {address}; see docs/releasing.md", file=sys.stderr)
     except (DistError, build.BuildException, build.BuildBackendException) as error:
         print(f"dist: {error}", file=sys.stderr)
         return 2

@@ -89,6 +89,7 @@ typedef struct twini_layer {
     void *block; /* for activations of the last layer; only where there are several targets */
     uint16_t apart;
     uint8_t targets;
+    uint8_t first; /* of the pack's targets, for prepared models */
 #endif
 #if TWIN_HOST
     const struct twin_kernel *kernel; /* that evaluates it: a prepared model is one with data */

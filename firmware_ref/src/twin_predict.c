@@ -33,6 +33,7 @@ TWIN_INTERNAL twin_flash twini_layer_at(twini_layer *layer, const twin_model *mo
     layer->fold += (twini_size)model->first * model->apart;
     layer->apart = model->apart;
     layer->targets = model->targets;
+    layer->first = model->first;
 #endif
     return at;
 }

@@ -93,7 +93,7 @@ static uint16_t twini_widest(const twin_model *model) {
 static void twini_fill_layer(twini_prepared_layer *to, const twini_layer *from,
                              const uint16_t *ranked, int last, const twini_form *form,
                              uint8_t *weights, int32_t *numbers, int16_t *folds) {
-    uint32_t n = twini_padded(from->outputs), k;
+    uint32_t n = twini_padded(from->outputs), k, t;
 #if TWIN_INTERVALS
     int scaled = from->scaled;
 #else
@@ -116,9 +116,11 @@ static void twini_fill_layer(twini_prepared_layer *to, const twini_layer *from,
         numbers[n + k] = twini_i16(from->multiplier + 2 * o) * (1 << form->multiplier_shift);
         if (weights && form->enough)
             numbers[2 * n + k] = form->enough(from, o);
-        if (last) {
-            folds[k] = twini_i16(from->fold + (scaled ? 4 * o + 4 : 2 * o));
-            folds[n + k] = (int16_t)(scaled ? twini_i16(from->fold + 4 * o + 6) : 0);
+        for (t = 0; last && t < twini_outputs(from); t++) {
+            twin_flash fold = twini_fold_of(from, t);
+            int16_t *of = folds + t * twini_apart(from->outputs);
+            of[k] = twini_i16(fold + (scaled ? 4 * o + 4 : 2 * o));
+            of[n + k] = (int16_t)(scaled ? twini_i16(fold + 4 * o + 6) : 0);
         }
     }
     if (weights)
@@ -172,7 +174,8 @@ static void twini_walk_twin(twini_walk *walk, const twin_model *model, const twi
         uint32_t n = twini_padded(outputs);
         uint8_t *weights = 0;
         int32_t *numbers = (int32_t *)twini_reserve(walk, 3 * sizeof(int32_t) * n);
-        int16_t *folds = (int16_t *)twini_reserve(walk, 2 * sizeof(int16_t) * n);
+        unsigned targets = depth + 1 == model->layers ? twini_targets(model) : 1u;
+        int16_t *folds = (int16_t *)twini_reserve(walk, 2 * sizeof(int16_t) * n * targets);
         if (depth)
             weights = (uint8_t *)twini_reserve(walk, form->weight_bytes(inputs, outputs));
         if (twin && numbers && folds) { /* none of them while it measures */
@@ -201,6 +204,31 @@ static void twini_prepared_query(const twini_layer *layer, const int16_t *query,
     all->form->of_query(twini_prepared_twin_at(all, layer), query, (int32_t *)layer->work);
 }
 
+/* Totals of `most` anchors of an eight, from this one on. */
+static void twini_take_totals(int32_t (*found)[TWIN_EIGHT], unsigned from, unsigned most,
+                              unsigned scaled, int32_t *totals) {
+    unsigned k, row;
+    for (k = 0; k < most; k++)
+        if (scaled)
+            for (row = 0; row < 3; row++)
+                totals[row * TWIN_BLOCK + k] = found[row][from + k];
+        else
+            totals[k] = found[0][from + k] - found[1][from + k];
+}
+
+/* Which target of a prepared model is this one of a layer: a model of one target may have been
+ * selected since. */
+static unsigned twini_found(const twini_prepared_twin *twin, const twini_layer *layer,
+                            unsigned target) {
+#if TWIN_TARGETS > 1
+    return (layer->first - twin->first + target) % TWIN_TARGETS;
+#else
+    (void)twin;
+    (void)layer;
+    return target;
+#endif
+}
+
 /* All layers. Anchors are numbered in ascending order, so if the last is where it would be, none is
  * left out. */
 static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pairs, void *out,
@@ -209,7 +237,7 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
     const twini_form *form = all->form;
     const twini_prepared_twin *twin = twini_prepared_twin_at(all, layer);
     uint8_t *work = (uint8_t *)layer->work;
-    unsigned count = pairs->count, done = 0, k, row;
+    unsigned count = pairs->count, done = 0, t;
     int stored = twin->shares && pairs->anchor[count - 1] ==
                                      pairs->anchor[0] + (size_t)(count - 1) * twin->anchor_size;
     uint32_t position =
@@ -220,7 +248,7 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
     while (done < count) {
         unsigned from = position % TWIN_EIGHT;
         unsigned most = TWIN_EIGHT - from < count - done ? TWIN_EIGHT - from : count - done;
-        int32_t found[3][TWIN_EIGHT];
+        int32_t found[TWIN_TARGETS][3][TWIN_EIGHT];
         int32_t *share = (int32_t *)(void *)(work + all->share_at);
         if (stored) {
             share = twin->shares + (position / TWIN_EIGHT) * twini_share_length(layer->outputs);
@@ -230,13 +258,10 @@ static void twini_prepared_first(const twini_layer *layer, const twini_pairs *pa
             twini_transpose(features, twin->features, pairs->anchor + done);
             form->of_anchors(twin, features, share);
         }
-        form->eight(twin, (const int32_t *)layer->work, share, work + all->work_at, found[0]);
-        for (k = 0; k < most; k++)
-            if (twin->scaled)
-                for (row = 0; row < 3; row++)
-                    totals[row * TWIN_BLOCK + done + k] = found[row][from + k];
-            else
-                totals[done + k] = found[0][from + k] - found[1][from + k];
+        form->eight(twin, (const int32_t *)layer->work, share, work + all->work_at, found[0][0]);
+        for (t = 0; t < twini_outputs(layer); t++)
+            twini_take_totals(found[twini_found(twin, layer, t)], from, most, twin->scaled,
+                              totals + t * TWIN_TOTALS + done);
         done += most;
     }
     if (form->leave)
@@ -335,6 +360,10 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
             twin->layers = model->layers;
             twin->silu = (uint8_t)twini_is_silu(model);
             twin->scaled = (uint8_t)twini_is_scaled(model);
+#if TWIN_TARGETS > 1
+            twin->targets = model->targets;
+            twin->first = model->first;
+#endif
             for (depth = 0; depth < model->layers; depth++)
                 twin->layer[depth].table = tables.of[twin->layer[depth].fraction];
             if (shares)

@@ -36,8 +36,8 @@ typedef struct twini_prepared_layer {
     const int32_t *bias;       /* of each output */
     const int32_t *multiplier; /* likewise, shifted as the kernel wants it */
     const int32_t *enough;     /* likewise: twini_form.enough */
-    const int16_t *fold;       /* in the last layer: weights of the output, and of the second one */
-    const int16_t *hard;
+    const int16_t *fold; /* in the last layer: weights of the output, and of the second one; */
+    const int16_t *hard; /* those of each further target twini_apart numbers on */
     twin_flash curve;
     const void *table; /* for silu: twini_form.fill_table */
     uint16_t inputs;
@@ -57,7 +57,26 @@ typedef struct twini_prepared_twin {
     uint8_t layers;
     uint8_t silu;
     uint8_t scaled;
+#if TWIN_TARGETS > 1
+    uint8_t targets;
+    uint8_t first; /* of the pack's targets */
+#endif
 } twini_prepared_twin;
+
+/* How many targets it has, constant where this build has no choice; numbers between the weights of
+ * two of them, in a layer with so many outputs; and between their totals. */
+static inline unsigned twini_prepared_targets(const twini_prepared_twin *twin) {
+#if TWIN_TARGETS > 1
+    return twin->targets;
+#else
+    (void)twin;
+    return 1;
+#endif
+}
+static inline size_t twini_apart(uint32_t outputs) {
+    return 2 * (size_t)twini_padded(outputs);
+}
+#define TWIN_EIGHT_TOTALS (3 * TWIN_EIGHT)
 
 /* What a kernel has for prepared models. */
 typedef struct twini_form {
@@ -75,8 +94,8 @@ typedef struct twini_form {
     void (*of_query)(const twini_prepared_twin *twin, const int16_t *query, int32_t *share);
     /* The share of eight anchors, whose features are [features][8] here. */
     void (*of_anchors)(const twini_prepared_twin *twin, const int16_t *transposed, int32_t *share);
-    /* Totals of eight anchors: [3][8], as in twin_kernel.h; without a second output the last eight
-     * are not touched. */
+    /* Totals of eight anchors for each target: [3][8], as in twin_kernel.h; without a second output
+     * the last eight are not touched. */
     void (*eight)(const twini_prepared_twin *twin, const int32_t *of_query,
                   const int32_t *of_anchors, void *work, int32_t *totals);
     /* For silu: the curve as the kernel wants it in layers with this fraction, and its bytes. */

@@ -1,4 +1,4 @@
-"""The accuracy benchmark: what names a cell, what is kept of a training, what the README shows."""
+"""The accuracy benchmark: what names a cell, what is kept of a training, what the page shows."""
 
 import json
 import re
@@ -37,11 +37,11 @@ def test_a_key_tells_apart_all_that_decides_a_cell(accuracy, tmp_path):
     assert job._replace(runs=tmp_path / "elsewhere").key == job.key
 
 
-def test_the_readme_shows_the_published_summary(summary):
-    readme = (ROOT / "README.md").read_text()
+def test_the_page_shows_the_published_summary(summary):
+    page = (ROOT / "docs" / "evidence.md").read_text()
     for line in summary:
         row = re.search(
-            rf"^\| {line['dataset']} \| ([\d.]+) ± ([\d.]+) \| ([\d.]+) \|.*$", readme, re.M
+            rf"^\| {line['dataset']} \| ([\d.]+) ± ([\d.]+) \| ([\d.]+) \|.*$", page, re.M
         )
         names = ("rmse_test", "standard_error", "rmse_pack")
         for shown, name in zip(row.groups(), names, strict=True):

@@ -23,7 +23,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 
 from twinedge.pack import read_pack
 from twinedge.runtime.reference import evaluate
-from twinedge.version import __version__
+from twinedge.version import ADDRESS, __version__
 
 ROOT = Path(__file__).parents[2]
 PACK = ROOT / "firmware_ref" / "test" / "corpus" / "small.twin"
@@ -212,19 +212,22 @@ def test_a_tree_with_changes_is_refused_in_one_line(commit, made):
     assert names(made) == before
 
 
-def test_the_version_of_the_package_is_written_into_all_manifests(commit, dist, tmp_path):
+def test_version_and_address_of_the_package_are_written_into_all_manifests(commit, dist, tmp_path):
     tree = tmp_path / "tree"
     git(tmp_path, "clone", "--quiet", commit, tree)
     path = tree / "twinedge" / "version.py"
-    path.write_text(path.read_text().replace(__version__, "12.3.45"))
+    text = path.read_text().replace(__version__, "12.3.45")
+    path.write_text(text.replace(ADDRESS, "https://example.org/here"))
     git(tree, "commit", "--quiet", "--all", "--message", "Next")
     done = release(tree)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "is not of version 12.3.45: run `make version`" in done.stderr
+    assert "is not of version 12.3.45 and its address: run `make version`" in done.stderr
     done = release(tree, "--stamp")
     assert done.stdout.split() == [f"firmware_ref/{name}" for name in dist.VERSIONS]
     assert dist.stamped(tree) == {}
     assert "#define TWIN_VERSION_MINOR 3\n" in (tree / "firmware_ref/include/twin.h").read_text()
+    for name in ("library.properties", "library.json", "idf_component.yml"):
+        assert "https://example.org/here" in (tree / "firmware_ref" / name).read_text()
 
 
 def test_wheels_that_were_built_elsewhere_are_taken_if_they_are_of_this_version(

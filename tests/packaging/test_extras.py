@@ -8,7 +8,7 @@ from importlib.metadata import metadata
 import numpy as np
 import pytest
 
-EXTRAS = [name for name in metadata("twinedge").get_all("Provides-Extra") if name != "dev"]
+EXTRAS = metadata("twinedge").get_all("Provides-Extra")
 # What an extra brings of the others.
 ALSO = {"export": {"train", "onnx"}, "cluster": {"train", "report"}}
 TINY = "--hidden 8 --steps 100 --activation relu --learning-rate 0.01 --weight-decay 0.03"

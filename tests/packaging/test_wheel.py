@@ -6,13 +6,17 @@ import shlex
 import subprocess
 import sys
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from packaging.requirements import Requirement
+from readme_renderer import markdown
+from trove_classifiers import classifiers
 
 from twinedge import data
+from twinedge.version import ADDRESS, __version__
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"twinedge": "twinedge", "twinedge_export": "export/twinedge_export"}
@@ -174,6 +178,44 @@ def test_without_extras_it_needs_numpy_and_click_alone(built):
     assert core == {"numpy", "click", "tomli"}  # tomli for Python 3.10
     trained = [one for one in map(Requirement, lines) if "train" in str(one.marker)]
     assert {"tensorflow", "scikit-learn"} <= {one.name for one in trained}
+
+
+@pytest.fixture(scope="module")
+def metadata(built):
+    (text,) = (text for name, text in contents(built.wheel).items() if name.endswith("/METADATA"))
+    return Parser().parsestr(text.decode())
+
+
+def test_a_package_index_accepts_and_shows_it(built, metadata, run):
+    shown = run(sys.executable, "-m", "twine", "check", "--strict", built.wheel, built.sdist)
+    assert shown.count("PASSED") == 2
+    page = markdown.render(metadata.get_payload())
+    assert "<table>" in page
+    addresses = re.findall(r'(?:href|src)="([^"#][^"]*)"', page)
+    assert len(addresses) > 20
+    at = re.compile(rf"{re.escape(ADDRESS)}/(raw|blob)/v{re.escape(__version__)}/([^#]+)(?:#.*)?")
+    pictures = 0
+    for address in addresses:
+        assert address.startswith("https://"), address
+        if address.startswith(ADDRESS):
+            kind, path = at.fullmatch(address).groups()
+            assert (ROOT / path).exists(), address
+            pictures += kind == "raw"
+    assert pictures == page.count("<img") > 0
+
+
+def test_the_metadata_says_for_whom_it_is(metadata):
+    mine = metadata.get_all("Classifier")
+    assert set(mine) <= classifiers
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text("utf-8")
+    tried = re.search(r"python: \[(.*)\]", workflow)[1].replace('"', "").split(", ")
+    prefix = "Programming Language :: Python :: 3."
+    assert [one.removeprefix(prefix[:-2]) for one in mine if one.startswith(prefix)] == tried
+    assert metadata["Requires-Python"] == f">={tried[0]}"
+    urls = dict(line.split(", ") for line in metadata.get_all("Project-URL"))
+    assert {"Source", "Documentation", "Changes", "Issues", "Paper"} == set(urls)
+    assert all(url.startswith(ADDRESS) for name, url in urls.items() if name != "Paper")
+    assert "dev" not in metadata.get_all("Provides-Extra")  # a dependency group
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A report on a tiny run, with made-up measurements of boards, and a browser to read it."""
 
-import os
 import runpy
 from pathlib import Path
 
@@ -123,19 +122,6 @@ def page_file(text, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="session")
-def driver():
-    """What drives the browser, loaded where a test needs it."""
-    return runpy.run_path(str(HERE / "browser.py"))
-
-
-@pytest.fixture(scope="session")
-def blank(driver):
-    """Make empty pages of one Chromium for all tests."""
-    with driver["chromium"]() as blank:
-        yield blank
-
-
 @pytest.fixture
 def complaints():
     """Errors and warnings that a person would see in the console; clear it where some are due."""
@@ -175,23 +161,3 @@ def opened(driver, blank, complaints):
         page.close()
     assert requests == addresses
     assert complaints == []
-
-
-AXE = HERE.parents[1] / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
-RUN = """(options) => axe.run(document, options).then((found) => found.violations.map(
-  (one) => [one.id, one.help, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160))]))"""
-
-
-@pytest.fixture(scope="session")
-def violations():
-    """What axe-core has against a page; without axe-core, nothing is checked."""
-    if not AXE.is_file() and os.environ.get("CI") != "true":
-        pytest.skip(f"axe-core is not installed: make {AXE.relative_to(HERE.parents[1])}")
-    axe = AXE.read_text("utf-8")
-
-    def call(page, **options):
-        # Its script is not of the page, whose policy would refuse it.
-        page.evaluate(f"() => {{ {axe} }}")
-        return page.evaluate(RUN, options)
-
-    return call

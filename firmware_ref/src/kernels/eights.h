@@ -99,9 +99,21 @@ INLINE unsigned layer_is_scaled(const twini_layer *layer) {
 #endif
 }
 
-INLINE int16_t fold_weight(const twini_layer *layer, uint32_t o, unsigned second) {
-    return (int16_t)twini_i16(layer->fold +
-                              (layer_is_scaled(layer) ? 4 * o + 4 + 2 * second : 2 * o));
+INLINE int16_t fold_weight(const twini_layer *layer, twin_flash fold, uint32_t o, unsigned second) {
+    return (int16_t)twini_i16(fold + (layer_is_scaled(layer) ? 4 * o + 4 + 2 * second : 2 * o));
+}
+
+/* Fill in the weights of an octet, of which the first `count` are not beyond the last. */
+INLINE void weigh_octet(octet *of, const twini_layer *layer, twin_flash fold, uint32_t count) {
+    uint32_t r;
+    EIGHT_TIMES {
+        of->fold[r] = of->hard[r] = 0;
+        if (r < count) {
+            of->fold[r] = fold_weight(layer, fold, of->numbers[r], 0);
+            if (layer_is_scaled(layer))
+                of->hard[r] = fold_weight(layer, fold, of->numbers[r], 1);
+        }
+    }
 }
 
 INLINE void number_octet(octet *of, const twini_layer *layer, uint32_t o) {
@@ -115,13 +127,8 @@ INLINE void describe_octet(octet *of, const twini_layer *layer, uint32_t count, 
     EIGHT_TIMES {
         int32_t multiplier = twini_i16(layer->multiplier + 2 * of->numbers[r]);
         of->multiplier[r] = multiplier * (1 << MULTIPLIER_SHIFT);
-        of->fold[r] = of->hard[r] = 0;
-        if (last && r < count) {
-            of->fold[r] = fold_weight(layer, of->numbers[r], 0);
-            if (layer_is_scaled(layer))
-                of->hard[r] = fold_weight(layer, of->numbers[r], 1);
-        }
     }
+    weigh_octet(of, layer, layer->fold, last ? count : 0);
 }
 
 #endif

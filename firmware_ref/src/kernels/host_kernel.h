@@ -36,7 +36,7 @@ static void NAME(kernel_further)(const twini_layer *given, const void *in, void 
     if (layer.silu)
         NAME(further_layer)(&layer, in, out, totals, 1);
 #ifdef HAS_LAST
-    else if (!out)
+    else if (!out && twini_outputs(&layer) == 1)
         NAME(last_layer)(&layer, in, totals);
 #endif
     else

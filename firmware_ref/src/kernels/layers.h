@@ -132,6 +132,26 @@ INLINE void NAME(fold_octet)(const twini_layer *layer, const octet *of, const wa
     NAME(add_totals)(layer, totals, order, first, second);
 }
 
+#if TWIN_TARGETS > 1
+/* The same for several targets, each with weights of its own. */
+INLINE void NAME(fold_targets)(const twini_layer *layer, octet *of, uint32_t count, const way *how,
+                               const sums *sum, int32_t *totals, unsigned order, int silu) {
+    activations h[8];
+    unsigned t;
+    uint32_t r;
+    EIGHT_TIMES h[r] = activate(how, sum[r], of->multiplier[r], silu);
+    for (t = 0; t < layer->targets; t++, totals += TWIN_TOTALS) {
+        sums first = set(0), second = first;
+        weigh_octet(of, layer, twini_fold_of(layer, t), count);
+        EIGHT_TIMES {
+            first = fold_in(first, h[r], of->fold[r]);
+            second = fold_in(second, h[r], of->hard[r]);
+        }
+        NAME(add_totals)(layer, totals, order, first, second);
+    }
+}
+#endif
+
 /* One order of a layer. `in` is the first eight of its inputs, of which `n` are present; `without`
  * says how to leave out the weights of the others. Returns how many outputs are present. */
 INLINE uint16_t NAME(one_order)(const twini_layer *layer, twin_flash weights,
@@ -163,6 +183,11 @@ INLINE uint16_t NAME(one_order)(const twini_layer *layer, twin_flash weights,
             if (out) {
                 EIGHT_TIMES h[r] = activate(&how, sum[r], of.multiplier[r], silu);
                 NAME(put)(&to, c, h);
+#if TWIN_TARGETS > 1
+            } else if (layer->targets > 1) {
+                NAME(fold_targets)
+                (layer, &of, layer->outputs - o, &how, sum, totals + LANES * c, order, silu);
+#endif
             } else {
                 NAME(fold_octet)(layer, &of, &how, sum, totals + LANES * c, order, silu);
             }
