@@ -9,7 +9,6 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent), str(DOCS.parent / "export")]
 
 from generate import filled  # noqa: E402
 from generate.accessible import accessible  # noqa: E402
-
 from twinedge.version import __version__  # noqa: E402
 
 project = "twinedge"

@@ -102,7 +102,7 @@ def _entries(block: Block, seen: set[str]) -> Iterator[str]:
     code = block.code
     entries: list[tuple[str, str, str]] = []  # kind, signature, code to show
     for match in _GROUP.finditer(code):
-        whole, kind, name, macro, defined = match.groups()
+        whole, kind, name, _, defined = match.groups()
         if whole:
             entries.append((kind, name, whole))
         elif not defined.startswith("TWIN_QUOTED"):

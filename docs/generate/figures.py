@@ -20,7 +20,7 @@ LOOK = {"font.size": 9, "svg.hashsalt": "twinedge", "legend.frameon": False}
 
 
 def truth(x):
-    """What is measured, without noise."""
+    """Return what is measured, without noise."""
     return np.sin(2.5 * x) + 0.4 * x
 
 
@@ -68,7 +68,7 @@ def main():
 
 
 def twins(axes, model, grid):
-    """What each of six anchors says, and their mean."""
+    """Draw what each of six anchors says, and their mean."""
     X, y = model.anchor_X_, model.anchor_y_
     order = np.argsort(X[:, 0])
     rows = order[np.linspace(6, len(X) - 7, 6).astype(int)]
@@ -116,7 +116,7 @@ def rmse(predicted, y):
 
 
 def intervals(axes, device, grid):
-    """The 90 % intervals of a pack, and how many of 300 new points they hold."""
+    """Draw the 90 % intervals of a pack, and how many of 300 new points they hold."""
     X, y = sample(300, 4)
     low, high = device.predict_interval(X, coverage=0.9).T
     held = (low <= y) & (y <= high)
@@ -130,7 +130,7 @@ def intervals(axes, device, grid):
 
 
 def site(axes, pack, grid):
-    """The same pack where all is 0.6 higher, as shipped and after 3 and 12 measured points."""
+    """Draw the same pack where all is 0.6 higher, as shipped and after 3 and 12 measured points."""
     X, y = sample(12, 5, shift=0.6)
     axes.plot(grid, truth(grid) + 0.6, color=GREY, lw=3, alpha=0.5, label="the truth on site")
     for count, colour in ((0, BLUE), (3, GREEN), (12, ORANGE)):
