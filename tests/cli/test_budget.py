@@ -340,3 +340,14 @@ def test_a_search_with_a_map_that_was_not_measured_is_refused(refused, fit):
         refused(
             *fit, *words(options), says=["uno: the size of the runtime with", "not been measured"]
         )
+
+
+def test_targets_of_a_model_of_numbers_are_counted(cli, refused):
+    shape = ("budget", "--features", 8, "--activation", "silu", "--json")
+    one, two = cli(*shape).json, cli(*shape, "--targets", 2).json
+    assert "targets" not in one
+    assert two["own_pack_bytes"] == one["twin_bytes"]
+    assert two["twin_bytes"] <= 1.06 * one["twin_bytes"]  # as promised
+    assert two["ann_params"] > one["ann_params"]
+    assert {board["verdict"] for board in two["boards"]} <= {"not measured", "does not fit"}
+    refused(*shape, "--targets", 9, says="--targets")

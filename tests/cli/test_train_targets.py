@@ -158,3 +158,17 @@ def test_every_target_is_checked_by_itself(cli, table):
     alone = cli("check", table, "--target", "NOX", "--drop", "CO, lab", *options, "--json").json
     assert [one["target"] for one in found["targets"]] == ["NOX", "CO, lab"]
     assert found["targets"][0]["rmse_twin"] == pytest.approx(alone["rmse_twin"])
+
+
+def test_a_run_is_counted_like_the_pack_that_it_becomes(cli, run, table, tmp_path):
+    counted = cli("budget", table.with_name("run"), "--members", 8, "--json").json
+    out = tmp_path / "out"
+    done = cli("export", table.with_name("run"), "--anchors", 8, "--formats", "twin", "-o", out)
+    assert done.code == 0, done.err
+    pack = cli("budget", out / "model.twin", "--json").json
+    for key in ("targets", "twin_bytes", "own_pack_bytes", "sections", "intervals"):
+        assert counted[key] == pack[key]
+    assert counted["own_pack_bytes"] < counted["twin_bytes"] < 2 * counted["own_pack_bytes"]
+    shown = cli("budget", table.with_name("run"), "--board", "pico").out
+    assert "A pack of one target takes" in shown
+    assert "The runtime was not run with several targets on cortex-m0." in shown

@@ -174,6 +174,7 @@ def _not_measured(model: Model, board: Board, runtime: Runtime | None) -> str:
     """Describe what was not run on a board's core."""
     known = () if runtime is None else runtime.parts
     missing = [PART_WORDS[name] for name in parts_of(model) if name not in known]
+    missing += ["several targets"] * (model.targets > 1)
     what = f" with {' and '.join(missing)}" if runtime is not None and missing else ""
     return f"the runtime was not run{what} on {board.core.same_as}"
 
@@ -281,7 +282,7 @@ def summarise(
         "map_rows": model.map_rows,
         "map_curves": model.map_curves,
         "target_bins": model.target_bins,
-        **({"targets": model.targets} if model.targets > 1 else {}),
+        **(_beside_own_packs(model) if model.targets > 1 else {}),
         **({"window_bytes": model.window_bytes} if model.window_bytes else {}),
         "ann_params": model.ann_params,
         "twin_params": model.twin_params,
@@ -310,6 +311,12 @@ def summarise(
             "twin_features": None if twin is None else most_features(model, flash),
         }
     return result
+
+
+def _beside_own_packs(model: Model) -> dict[str, Any]:
+    """Compare a pack of several targets with as many of one target each."""
+    own = _possible(twin_bytes, model.of_one_target())
+    return {"targets": model.targets, "own_pack_bytes": own}
 
 
 def _possible(size: Callable[[Model], int], model: Model) -> int | None:

@@ -205,6 +205,7 @@ class Model:
         map_rows: int = 0,
         map_curves: int | None = None,
         target_bins: int = 0,
+        targets: int = 1,
     ) -> "Model":
         """Make a model whose twins share the anchors as evenly as possible.
 
@@ -228,6 +229,7 @@ class Model:
             map_rows=map_rows,
             map_curves=map_curves,
             target_bins=target_bins,
+            further_bins=(0,) * (targets - 1),
         )
 
     @property
@@ -301,6 +303,10 @@ class Model:
         second = self.members * self.hidden[-1] * self.targets if self.scaled else 0
         pairs = 2 * (self.twins * half + self.members * (half + behind))
         return pairs + second + distances + 2 * self.map_curves * self.map_outputs
+
+    def of_one_target(self) -> "Model":
+        """Return the same model of its first target alone."""
+        return replace(self, further_bins=())
 
     def with_anchors(self, anchors: int) -> "Model":
         """Return the same model with a different number of anchors."""

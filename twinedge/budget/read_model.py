@@ -95,9 +95,14 @@ def from_run(
         )
         window = _window_bytes(record.get("columns"))
         model = replace(model, identified=True, window_bytes=window, **_curves(record))
-        if not calibration or not intervals:
+        further = len(record.get("target_names", [""])) - 1
+        model = replace(model, further_bins=(0,) * further)
+        each = calibration if further else [calibration]
+        if not each or not all(each) or not intervals:
             return model
-        return replace(model, intervals=True, levels=len(calibration["quantiles"]))
+        # A pack has the levels that all of its targets have.
+        levels = set.intersection(*({level for level, _ in one["quantiles"]} for one in each))
+        return replace(model, intervals=True, levels=len(levels))
     except (KeyError, TypeError) as error:
         raise InputError(f"{folder / FILE} does not say what was trained") from error
 

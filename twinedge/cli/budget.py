@@ -112,6 +112,7 @@ def budget(context: click.Context) -> None:
 @options.choice(
     "--target-curve", "log", "log1p", "sqrt", text="Count a model of the curved target."
 )
+@options.value("--targets", "N", Whole(1, 8), text="Targets that share the twins (1).")
 @options.board("Show this board only; may be repeated.", multiple=True)
 @options.value(
     "--flash", "BYTES", Whole(1), text="Find the largest models that take this many bytes."
@@ -168,6 +169,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
             weights=weights,
             intervals=intervals,
             target_bins=TARGET_BINS if numbers["target_curve"] else 0,
+            targets=numbers["targets"] or 1,
         )
         bins = numbers["input_map"]
         return with_map(found, bins, narrow=not numbers["hidden"]) if bins else found, None
@@ -242,6 +244,8 @@ def _curves(result: dict[str, Any]) -> list[str]:
         about = "about " if result["file_bytes"] is None else ""  # a pack has as many as it needs
         pieces = about + plural(result["target_bins"], "straight piece")
         lines.append(f"A target curve of {pieces} brings predictions back to the target's units")
+    if "targets" in result:
+        lines.append(f"{result['targets']} targets from the same networks")
     if "window_bytes" in result:
         window = plural(result["window_bytes"], "byte")
         lines.append(f"Inputs are derived from the last samples, which take {window} of RAM")
@@ -255,6 +259,13 @@ def _remarks(result: dict[str, Any]) -> list[str]:
     sections, lines = result["sections"], [describe_smaller(result["smaller_from"])]
     if result["ratio"]:
         lines.append(f"The ensemble takes {result['ratio']:.1f} times the bytes of the twins.")
+    own, several = result.get("own_pack_bytes"), result.get("targets", 1)
+    if own and result["twin_bytes"]:
+        ratio = result["twin_bytes"] / own
+        lines.append(
+            f"A pack of one target takes {own:,} bytes: all {several} take {ratio:.2f} times as "
+            f"many in one pack, and {several} times as many in packs of their own."
+        )
     if sections:
         parts = ", ".join(f"{name.replace('_', ' ')} {size}" for name, size in sections.items())
         lines.append(f"The pack: {parts}.")
