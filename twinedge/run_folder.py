@@ -20,12 +20,14 @@ import numpy as np
 from twinedge.atomic_files import RUN, check_folder, digest, write_folder
 from twinedge.encoding.encoder import Encoding
 from twinedge.errors import InputError
+from twinedge.estimators.targets import measured, number_of
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.notebook import describe_intervals, facts_table
 from twinedge.provenance import DIGEST, TrainingRows
 from twinedge.run_record import FILE, FORMAT, VERSION, read_record
 from twinedge.scoring.calibration import Calibration, CalibrationRows
 from twinedge.scoring.target_curve import TargetCurve
+from twinedge.scoring.weights import of_rows
 from twinedge.training.input_map import InputMap
 from twinedge.training.network import Architecture, FloatArray, Scaling
 from twinedge.version import __version__
@@ -124,6 +126,30 @@ class Run:
     def fill_values(self) -> FloatArray | None:
         """Replacements for missing features, ``(f,)``; None if they are refused."""
         return self.model.fill_values_
+
+    def of_target(self, target: int | str) -> "Run":
+        """Return the run of one of several targets, with the rows that measured it."""
+        number = number_of(self.model, target)
+        if self.model.targets_ == 1:
+            return self
+        parts = {"train": self._trained, "val": self.validation, "test": self.test}
+        known = {part: measured(y, number) for part, (_, y) in parts.items()}
+        held, tested = (
+            (X[rows], y[rows, number])
+            for rows, (X, y) in ((known[part], parts[part]) for part in ("val", "test"))
+        )
+        every = self.scores.get("targets")
+        return Run(
+            self.model.of_target(number),
+            self.feature_names,
+            self.model.target_names_[number],
+            held,
+            tested,
+            self.source,
+            {} if every is None else every[number],
+            of_rows(self.test_weights, known["test"]),
+            {part: numbers[known[part]] for part, numbers in self.rows.items()},
+        )
 
     def __repr__(self) -> str:
         columns = plural(len(self.encoding.names), "column")

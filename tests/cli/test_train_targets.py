@@ -172,3 +172,39 @@ def test_a_run_is_counted_like_the_pack_that_it_becomes(cli, run, table, tmp_pat
     shown = cli("budget", table.with_name("run"), "--board", "pico").out
     assert "A pack of one target takes" in shown
     assert "The runtime was not run with several targets on cortex-m0." in shown
+
+
+def test_a_report_is_on_one_of_the_targets(cli, refused, run, table, tmp_path):
+    folder = table.with_name("run")
+    quick = ("report", folder, "--quick", "--anchors", 8)
+    refused(*quick, says=["predicts 'NOX', 'CO, lab'", "--target"])
+    refused(*quick, "--target", "CO", says=["--target CO is not what", "'CO, lab'"])
+    answer = cli(*quick, "--target", "CO, lab", "--format", "md", "--json")
+    assert answer.code == 0, answer.err
+    alone = run.of_target("CO, lab")
+    assert answer.json["rows"] == len(alone.test[1]) < len(run.test[1])
+    assert answer.json["rmse"] == pytest.approx(alone.scores["rmse_test"], rel=0.3)
+    page = (tmp_path / "report.md").read_text()
+    assert page.startswith("# run: CO, lab from 2 columns")
+    assert "The same networks predict 'NOX', 'CO, lab'" in page
+    out = tmp_path / "out"
+    assert cli("export", folder, "--anchors", 8, "--formats", "twin", "-o", out).code == 0
+    measured = ("report", out, "--data", table, "--target", "NOX", "-o", "pack.html")
+    assert cli(*measured).code == 0
+    refused(*measured[:4], says=["predicts 'NOX', 'CO, lab'", "--target"])
+
+
+def test_the_run_of_a_target_has_the_rows_that_measured_it(run):
+    alone = run.of_target("CO, lab")
+    assert alone.model.targets_ == 1
+    assert alone.target_name == "CO, lab"
+    assert alone.scores["target"] == "CO, lab"
+    for (X, y), (_, whole) in ((alone.test, run.test), (alone.validation, run.validation)):
+        np.testing.assert_array_equal(y, whole[np.isfinite(whole[:, 1]), 1])
+        assert len(X) == len(y)
+    assert {part: len(numbers) for part, numbers in alone.rows.items()} == {
+        "train": len(alone.model.anchor_y_),
+        "val": len(alone.validation[1]),
+        "test": len(alone.test[1]),
+    }
+    assert alone.of_target(0) is alone

@@ -38,6 +38,7 @@ _OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
 @options.file_option(
     "--data", metavar="DATA.csv", text="Measured rows to score on; packs need them."
 )
+@options.option("--target", metavar="NAME", text="Which of several targets to report on.")
 @options.file_option("--output", "-o", text="File to write (report.html).")
 @options.option(
     "--format",
@@ -70,6 +71,7 @@ _OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
 def report(
     models: tuple[Path, ...],
     data: Path | None,
+    target: str | None,
     output: Path | None,
     form: str,
     figures: Path | None,
@@ -91,6 +93,8 @@ def report(
     anchors, memory against an ensemble of ordinary networks, boards, the bytes of the pack, and how
     each number was obtained. Ordinary networks of the same size are trained briefly for comparison.
     Several models are compared on one page.
+
+    Of a model for several targets, a report is on the one that --target names.
     """
     from twinedge_export.report.findings import ReportSettings
     from twinedge_export.report.write import write_report
@@ -107,7 +111,7 @@ def report(
     done = write_report(
         models,
         output or Path(f"report.{form}"),
-        ReportSettings(chosen, data, firmware, quick, ann_steps),
+        ReportSettings(chosen, data, firmware, quick, ann_steps, target),
         command=_command(click.get_current_context()),
         form=form,
         figures=figures,

@@ -75,6 +75,7 @@ def memory(found: Findings) -> Section:
         (
             "An ensemble of ordinary networks stores every one of them. A twin stores one network "
             "and a training point for each member. " + fewer,
+            *([found.origin.shared] if found.origin.shared else []),
         ),
         (figures.memory(found),),
         (table,),

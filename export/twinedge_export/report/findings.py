@@ -1,6 +1,6 @@
 """Everything that a report says about one model, and how a pack is measured."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,13 +12,17 @@ from twinedge import defaults
 from twinedge.budget import Model, Runtime, all_boards, ann_bytes, summarise, twin_bytes
 from twinedge.budget.read_model import from_pack
 from twinedge.data import read_features
-from twinedge.errors import InputError
+from twinedge.errors import InputError, Parameter, ParameterError, wrong_value
 from twinedge.evaluation.verdict import Rival
-from twinedge.pack.contents import Array
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.contents import Array, target_names
 from twinedge.pack.describe import Description, describe
+from twinedge.pack.sections import pack_id
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_device import PackDevice
+from twinedge.runtime.self_test import identified
 from twinedge.scoring.scores import Coverage, Scores, score
+from twinedge.wording import listed
 from twinedge_export.report.document import number, shape
 from twinedge_export.report.importance import Importance, importance
 from twinedge_export.report.interactive import ENSEMBLES
@@ -60,6 +64,8 @@ class ReportSettings:
         and the search for a way to choose anchors, unless one is named.
     ann_steps : int
         Training steps of ordinary networks.
+    target : str, optional
+        Which of several targets to report on.
     """
 
     export: ExportSettings = field(default_factory=ExportSettings)
@@ -67,6 +73,7 @@ class ReportSettings:
     firmware: Path | None = None
     quick: bool = False
     ann_steps: int = defaults.ANN_STEPS
+    target: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +93,8 @@ class Origin:
     run, export, refused
         Origin of the pack, what ``twinedge export`` would report on it, and why it would refuse, if
         rounding costs too much; None and "" for a pack that was given.
+    shared : str
+        What to say of the pack that it shares with other targets; "" for a pack of its own.
     """
 
     name: str
@@ -97,6 +106,7 @@ class Origin:
     run: "Run | None" = None
     export: "Export | None" = None
     refused: str = ""
+    shared: str = ""
 
 
 class PackFile(NamedTuple):
@@ -373,8 +383,37 @@ def measure_pack(
     else:  # model.twin says nothing, but its folder may
         name = (path.name == "model.twin" and path.resolve().parent.name) or path.stem
     table = "measured.csv" if settings.data is None else str(settings.data)
-    origin = Origin(name, str(path), str(file), table, settings.export.seed)
-    return measure_file(origin, file.read_bytes(), rows, firmware, cross_validate_baselines)
+    data, shared = pack_of_target(file.read_bytes(), settings.target, path)
+    origin = Origin(name, str(path), str(file), table, settings.export.seed, shared=shared)
+    return measure_file(origin, data, rows, firmware, cross_validate_baselines)
+
+
+def number_of_target(names: Sequence[str], target: str | None, place: Path | str) -> int:
+    """Return which of the targets of a model to report on."""
+    if target is None and len(names) > 1:
+        raise ParameterError(
+            f"{place} predicts {listed(names)}, and a report is on one of them: name it with ",
+            Parameter("target"),
+        )
+    if target is not None and target not in names:
+        raise wrong_value("target", target, f"is not what {place} predicts: {listed(names)}")
+    return 0 if target is None else names.index(target)
+
+
+def pack_of_target(data: bytes, target: str | None, place: Path | str) -> tuple[bytes, str]:
+    """Take one target from a pack: a pack of its own, and what to say of the one it shares."""
+    pack = read_pack(data)
+    names = target_names(pack.metadata, len(pack.every_target))
+    number = number_of_target(names, target, place)
+    if not pack.others:
+        return data, ""
+    bare = len(write_pack(pack, metadata=False))
+    shared = (
+        f"The same networks predict {listed(names)}: numbers here are those of a pack of "
+        f"{names[number]} alone. The pack of all of them takes {bare:,} bytes of a device, and its "
+        f"id is {pack_id(data).hex()}."
+    )
+    return write_pack(identified(pack.single(number))), shared
 
 
 def pack_file(path: Path) -> Path:
@@ -382,12 +421,29 @@ def pack_file(path: Path) -> Path:
     return path / "model.twin" if path.is_dir() else path
 
 
-def read_rows(device: PackDevice, table: Path) -> Points:
-    """Read features and targets of a table for a pack; NaN for what may be missing."""
+def read_rows(device: PackDevice, table: Path, target: str | None = None) -> Points:
+    """Read features and targets of a table for a pack; NaN for what may be missing.
+
+    Of several targets, one is read where it was measured.
+    """
+    names = device.target_names
+    number = number_of_target(names, target, device.info["file"])
     X, y = read_features(
-        table, device.encoding, target=device.target_name, fillable=device.fillable
+        table,
+        device.encoding,
+        target=names if len(names) > 1 else names[0],
+        fillable=device.fillable,
     )
     assert y is not None
+    X, y = only_target(X, y, number)
     if len(y) < _FEWEST_ROWS:
         raise InputError(f"{table}: {len(y)} rows are too few to score a model on")
     return X, y
+
+
+def only_target(X: Array, y: Array, number: int) -> Points:
+    """Take one target ``(n,)`` of several ``(n, m)``, at the rows that measured it."""
+    if y.ndim == 1:
+        return X, y
+    known = np.isfinite(y[:, number])
+    return X[known], y[known, number]

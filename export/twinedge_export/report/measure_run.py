@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from twinedge.budget import Model, Runtime, ann_bytes, twin_bytes
 from twinedge.budget.model import largest
 from twinedge.data import read_features
 from twinedge.errors import InputError
+from twinedge.estimators.targets import anchors_of
 from twinedge.evaluation.comparison import compare
 from twinedge.evaluation.small_trees import fit_small_trees
 from twinedge.pack.contents import Array, Pack
@@ -37,6 +39,7 @@ from twinedge.training.tasks import PointTask
 from twinedge.training.trainer import Checkpoint
 from twinedge.wording import plural
 from twinedge_export.deploy import Export, write_export
+from twinedge_export.deviations import Evaluator
 from twinedge_export.files import RoundingError
 from twinedge_export.report.findings import (
     Comparison,
@@ -47,6 +50,9 @@ from twinedge_export.report.findings import (
     Size,
     Trees,
     measure_file,
+    number_of_target,
+    only_target,
+    pack_of_target,
 )
 from twinedge_export.report.reliability import Points, fit_baselines
 from twinedge_export.settings import ExportSettings
@@ -98,6 +104,9 @@ def measure_run(
     alone : bool
         Whether it is the only model; a comparison has no room for networks and trees.
     """
+    whole = run
+    number = number_of_target(run.model.target_names_, settings.target, place)
+    run = whole.of_target(number)
     if not len(run.validation[1]):
         raise InputError(f"{place}: there are no validation points to measure on: train with some")
     slowly = alone and not settings.quick
@@ -107,11 +116,13 @@ def measure_run(
         chosen = replace(chosen, select=_SIMPLE) if chosen.select == "auto" else chosen
     rows = ("test", run.test) if len(run.test[1]) else ("validation", run.validation)
     if settings.data is not None:
-        rows = settings.data.name, read_rows(run, settings.data)
+        rows = settings.data.name, only_target(*read_rows(whole, settings.data), number)
     with progress_bar(chosen.verbose) as progress:
         progress.plan({_PREDICTING: 5.0, **(_SLOW if slowly else {})})
         with progress.part("Exporting"):
-            done, data, refused = _export(run, chosen)
+            done, data, refused = _export(whole, chosen)
+        data, shared = pack_of_target(data, settings.target, place)
+        done = _of_target(done, whole, number)
         origin = Origin(
             Path(place).resolve().name,
             place,
@@ -122,6 +133,7 @@ def measure_run(
             run,
             done,
             refused,
+            shared,
         )
         progress.stage(_PREDICTING)
         fit = partial(fit_baselines, run)
@@ -137,7 +149,9 @@ def read_rows(run: Run, table: Path) -> Points:
     values = run.fill_values
     values = np.full(len(run.encoding.inputs), np.nan) if values is None else values
     fillable = np.isfinite(values)
-    X, y = read_features(table, run.encoding, target=run.target_name, fillable=fillable)
+    names = run.model.target_names_
+    target = names if len(names) > 1 else run.target_name
+    X, y = read_features(table, run.encoding, target=target, fillable=fillable)
     assert y is not None
     return np.where(np.isnan(X), values, X), y
 
@@ -153,6 +167,21 @@ def _export(run: Run, settings: ExportSettings) -> tuple[Export, bytes, str]:
             refused = str(error)
             done = write_export(run, folder, replace(settings, qat=False, tolerance=np.inf))
         return done, (folder / done.files[0].path.name).read_bytes(), refused
+
+
+def _of_target(done: Export, run: Run, number: int) -> Export:
+    """Return what an export of several targets says of one of them."""
+    if isinstance(done.evaluator, Evaluator):
+        return done
+    score: Any = done.files[0].score
+    each = ("rmse", "rmse_test", "largest_deviation")
+    score = score._replace(**{name: getattr(score, name)[number] for name in each})
+    return replace(
+        done,
+        files=(done.files[0]._replace(score=score), *done.files[1:]),
+        rows=anchors_of(run.model, number, done.rows),
+        evaluator=done.evaluator.singles[number],
+    )
 
 
 def _command(place: str, settings: ExportSettings, quick: bool) -> str:

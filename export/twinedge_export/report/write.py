@@ -188,7 +188,7 @@ def _measure(
             known[path] = measure_run(load_run(path), str(path), settings, firmware, alone=alone)
     of_runs = list(known.values())
     for path in packs:
-        rows = _rows(path, settings.data, of_runs)
+        rows = _rows(path, settings.data, settings.target, of_runs)
         known[path] = measure_pack(path, rows, settings, firmware)
     return [known[path] for path in models]
 
@@ -198,12 +198,14 @@ def is_pack(path: Path) -> bool:
     return path.suffix == ".twin" or (path / "model.twin").is_file()
 
 
-def _rows(path: Path, data: Path | None, runs: list[Findings]) -> tuple[str, Points]:
+def _rows(
+    path: Path, data: Path | None, target: str | None, runs: list[Findings]
+) -> tuple[str, Points]:
     """Rows for a pack: those of a table, or of a run in this report with the same columns."""
     device = load(pack_file(path))
     assert isinstance(device, PackDevice)
     if data is not None:
-        return data.name, read_rows(device, data)
+        return data.name, read_rows(device, data, target)
     for one in runs:
         if one.pack.device.encoding.inputs == device.encoding.inputs:
             return one.accuracy.predictions.name, one.accuracy.points
