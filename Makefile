@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --quiet --quiet --disable-pip-version-check
 
 C_FILES := $(shell find $(wildcard twinedge export firmware_ref) \
-	-name build -prune -o -name '*.[ch]' -print)
+	-name build -prune -o -name '*.[ch]' -print -o -name '*.cpp' -print)
 
 # What gets installed: `demo` is what a user needs, `check` adds the Python tools to test and lint, and
 # `dev` compilers for other machines, and emulators, so that firmware runs here as it does there.
@@ -101,6 +101,13 @@ $(AXE):
 	@command -v npm >/dev/null || tools/need-debian npm
 	@npm install --silent --no-save --no-audit --no-fund --prefix build/axe axe-core@4.10.3
 
+# Checks configurations of the component for ESPHome; only its tests need it.
+ESPHOME := build/esphome/versions.txt
+$(ESPHOME): constraints-esphome.txt tools/esphome-env | $(VENV)/dev.stamp
+	@echo 'Installing ESPHome into build/esphome ...'
+	@PYTHON=$(BIN)/python tools/esphome-env build/esphome >/dev/null
+	@touch $@
+
 # No emulators, no browser, no Debian package beyond a C compiler.
 CORE := tests/anchors tests/budget tests/data tests/encoding tests/evaluation tests/pack tests/scoring tests/test_*.py \
 	tests/runtime/test_reference.py tests/runtime/test_native.py tests/runtime/test_journal.py \
@@ -111,11 +118,11 @@ check: $(VENV)/check.stamp ## What to run every few minutes: style, types and th
 	@$(TYPES)
 	@$(PYTEST) -q -m 'not slow' $(CORE) $(ARGS)
 
-test: lint $(AXE) ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
+test: lint $(AXE) $(ESPHOME) ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)
 	@$(BOARDS)
 
-test-all: lint $(AXE) ## Lint, then run all tests, including those that train for minutes
+test-all: lint $(AXE) $(ESPHOME) ## Lint, then run all tests, including those that train for minutes
 	@$(PYTEST) $(ARGS)
 	@$(BOARDS)
 
@@ -141,7 +148,7 @@ ifdef C_FILES
 	@clang-format -i $(C_FILES)
 endif
 
-coverage: $(VENV)/dev.stamp $(AXE) ## Lines and branches that the quick tests reach, in C and in Python
+coverage: $(VENV)/dev.stamp $(AXE) $(ESPHOME) ## Lines and branches that the quick tests reach, in C and in Python
 	@$(MAKE) --no-print-directory -C firmware_ref coverage PYTHON=$(CURDIR)/$(BIN)/python
 	@$(PYTEST) -m 'not slow' --cov --cov-report=html:build/coverage --cov-report=json:build/coverage.json $(ARGS)
 	@$(BIN)/python tools/coverage build/coverage.json --lines 98 --branches 95

@@ -104,7 +104,7 @@ class CColumns:
     """
 
     def __init__(self, encoding: Encoding, filled: Array) -> None:
-        members = _different(map(_member, encoding.names))
+        members = c_names(encoding.names)
         labels = [
             [] if one is None else [*one.labels, "unknown", *["missing"] * bool(filled[part].all())]
             for one, part in zip(encoding.categories, encoding.parts, strict=True)
@@ -186,6 +186,11 @@ def _word(name: str) -> str:
     """Turn a name into letters, digits and underscores."""
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return re.sub(r"[^0-9A-Za-z]+", "_", ascii_name).strip("_") or "x"
+
+
+def c_names(names: Iterable[str]) -> list[str]:
+    """Make different names of C out of any names."""
+    return _different(map(_member, names))
 
 
 def _member(name: str) -> str:

@@ -64,7 +64,10 @@ FOLDER = "c"
 _SKETCH = "model"  # Arduino wants the sketch in a folder of its name, and code there or below src/
 _PAGES = ("README.md", "CMakeLists.txt", "platformio.ini", "main.c")
 _SKETCH_PAGES = ("model.ino", "model.h", "model.c")
-_NOT_RUNTIME = ("Makefile", "*.md", ".*", "build", "example", "examples", "ports", "proof", "test")
+_NOT_RUNTIME = (
+    *("Makefile", "*.md", ".*"),
+    *("build", "esphome", "example", "examples", "ports", "proof", "test"),
+)
 
 
 class _Form(NamedTuple):

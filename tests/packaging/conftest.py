@@ -154,6 +154,21 @@ def tools(run, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def esphome():
+    """Path of the command ``esphome``, in an environment that `make test` installs as well."""
+    done = subprocess.run(
+        [ROOT / "tools" / "esphome-env", ROOT / "build" / "esphome"],
+        env=os.environ | {"PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode and not os.environ.get("CI"):
+        pytest.skip(f"no environment with ESPHome: {done.stderr[-200:]}")
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="session")
 def uno(run, tmp_path_factory):
     """Compile a sketch as Arduino does, for the Uno: ``uno(sketch, *libraries)`` is an ELF file."""
     home = tmp_path_factory.mktemp("arduino")

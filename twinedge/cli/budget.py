@@ -475,7 +475,7 @@ def fit(
         progress.stage("Exporting")
         as_pack = ExportSettings(tolerance=tolerance, overwrite=overwrite, seed=seed)
         written, needed = write_winner(run, output, best, as_pack)
-    note_earlier(written, quiet=quiet)
+    note_earlier(written.folder, written.placed, quiet=quiet)
     cost = written.files[0].score.cost
     if needed > tolerance:
         note(

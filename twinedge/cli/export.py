@@ -13,6 +13,7 @@ from twinedge.defaults import OUTPUT
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
+    from twinedge.atomic_files import EarlierFiles
     from twinedge_export.deploy import Export
 
 _RUNS = Path("runs")
@@ -100,7 +101,7 @@ def export(
 
     settings = ExportSettings(overwrite=overwrite, verbose=not quiet, **chosen)
     result = write_export(run, output, settings)
-    note_earlier(result, quiet=quiet)
+    note_earlier(result.folder, result.placed, quiet=quiet)
     for remark in result.remarks:
         note(remark, quiet=quiet)
     if as_json:
@@ -127,16 +128,16 @@ def _latest() -> Path:
     return max(found, key=lambda folder: (folder / "run.json").stat().st_mtime)
 
 
-def note_earlier(result: "Export", *, quiet: bool) -> None:
+def note_earlier(folder: Path, placed: "EarlierFiles", *, quiet: bool = False) -> None:
     """Say what became of the files of an earlier export."""
     remarks = {
-        "Stale, from an earlier export:": result.placed.stale,
-        "Removed, from an earlier export:": result.placed.removed,
-        "Replaced, as --overwrite allows:": result.placed.replaced,
+        "Stale, from an earlier export:": placed.stale,
+        "Removed, from an earlier export:": placed.removed,
+        "Replaced, as --overwrite allows:": placed.replaced,
     }
     for remark, paths in remarks.items():
         if paths:
-            note(f"{remark} {', '.join(str(result.folder / path) for path in paths)}", quiet=quiet)
+            note(f"{remark} {', '.join(str(folder / path) for path in paths)}", quiet=quiet)
 
 
 def _two_digits(number: Any) -> str:

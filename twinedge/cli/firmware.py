@@ -150,6 +150,40 @@ def run(
         raise click.exceptions.Exit(1)
 
 
+@options.command("esphome", "firmware esphome out/model.twin -o power")
+@options.written_pack
+@options.folder_option(
+    "--output",
+    "-o",
+    default=Path("esphome"),
+    text="Folder to write, beside the configuration of a device.",
+)
+@options.overwrite
+@options.as_json
+def esphome(file: Path, output: Path, overwrite: bool, as_json: bool) -> None:
+    """Write a pack as a package for ESPHome.
+
+    The folder holds the component with the C runtime, the pack, and model.yaml: a package that a
+    configuration includes. It gives sensors for the prediction and its interval, a binary sensor
+    for unusual conditions, and a number to type true values into, from which the device learns. Ids
+    of the sensors that it reads are substitutions.
+    """
+    from twinedge.cli.export import note_earlier
+    from twinedge_export.esphome import PACKAGE, esphome_package
+
+    result = esphome_package(file, output, overwrite=overwrite)
+    note_earlier(output, result.placed)
+    if as_json:
+        print_json(result.record())
+        return
+    print_table(
+        ("column", "substitution", "by default", "reads a", "values"),
+        [(one.column, one.substitution, one.id, one.kind, one.values) for one in result.sources],
+    )
+    name = output.resolve().name
+    note(f"In a configuration beside it, under packages: {name}: !include {name}/{PACKAGE}")
+
+
 @options.command("measure", "firmware measure --board uno", "firmware measure -o sizes.json --json")
 @options.board("Only this one; may be repeated.", multiple=True)
 @options.file_option("--output", "-o", text="File to write, instead of the one shipped.")
@@ -239,5 +273,5 @@ def _played(target: "Target") -> dict[str, Any]:
     return {"port": target.port.name, "emulated": target.emulated}
 
 
-for _command in (list_boards, build, run, measure, show_sizes):
+for _command in (list_boards, build, run, esphome, measure, show_sizes):
     firmware.add_command(_command)
