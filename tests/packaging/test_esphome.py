@@ -9,6 +9,7 @@ import re
 import runpy
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,8 @@ from twinedge.pack.layout import NO_FILL
 from twinedge_export.boards.reference_packs import random_pack
 from twinedge_export.esphome import esphome_package
 
+ROOT = Path(__file__).parents[2]
+VERSION = re.search(r"(?m)^esphome==(.*)$", (ROOT / "constraints-esphome.txt").read_text())[1]
 # Reads lines from standard input: values of the sources, a true value, or "forget". When the
 # component had its turn, it prints what that published, to the last bit.
 SIMULATED = """\
@@ -352,6 +355,28 @@ def test_a_model_without_intervals_predicts_but_cannot_be_taught(call, other_pac
     done = call("config", given + NUMBER)
     assert done.returncode == 2
     assert "this model cannot learn" in done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def printed():
+    """The configurations of the page, in order."""
+    page = (ROOT / "docs" / "esphome.md").read_text("utf-8")
+    assert f"ESPHome {VERSION} " in page
+    return re.findall(r"(?ms)^```yaml\n(.*?)^```", page)
+
+
+def test_the_configurations_of_the_page_are_valid(call, printed):
+    device, extended, taught, by_hand = printed
+    with_package = device.replace("\nsensor:\n", f"\n{extended}{taught.removeprefix('sensor:')}", 1)
+    done = call("config", with_package)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "name: Heating power" in done.stdout
+    assert "twinedge.learn" in done.stdout
+    start, end = device.index("packages:"), device.index("sensor:\n")
+    alone = device[:start] + by_hand.replace("sensor:\n", device[end:].partition("text_")[0], 1)
+    done = call("config", alone + device[device.index("text_sensor:") :])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "points: 32" in done.stdout
 
 
 def test_the_reader_sees_what_ours_does(reader, home, pack):
