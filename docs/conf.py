@@ -38,6 +38,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_favicon = "static/favicon.svg"
 html_copy_source = False
+html_domain_indices = False
 html_show_sphinx = False
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

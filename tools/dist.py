@@ -127,11 +127,8 @@ def stamped(tree: Path) -> dict[Path, str]:
             if len(places) != 1:
                 raise DistError(f"{FIRMWARE}/{name} has no line like {pattern}, or several")
             start, end = places[0].span(1)
-            text = (
-                text[:start]
-                + value.format(version, *version.split("."), address=address)
-                + text[end:]
-            )
+            new = value.format(version, *version.split("."), address=address)
+            text = text[:start] + new + text[end:]
         if text != old:
             wrong[path] = text
     return wrong
@@ -367,10 +364,8 @@ def make_dist(root: Path, target: Path, wheels: Path | None = None) -> list[Path
         folder.mkdir()
         source = committed(root, tree)
         for path in stamped(tree):
-            name = path.relative_to(tree)
-            raise DistError(
-                f"{name} is not of version {source.version} and its address: run `make version`"
-            )
+            other = f"is not of version {source.version} and its address"
+            raise DistError(f"{path.relative_to(tree)} {other}: run `make version`")
         files = [c_package(kind, source, folder) for kind in C_PACKAGES]
         files.append(amalgamation(source, folder))
         files += python_packages(source, folder, wheels)

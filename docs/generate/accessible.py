@@ -9,6 +9,7 @@ _REPLACED = {
     'role="group" aria-label="Table">',
     r'<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     r'<aside class="toc-drawer([^"]*)">': r'<aside class="toc-drawer\1" aria-label="This page">',
+    r'(<div id="search-results">)': r"<h1>Search</h1>\1",
     r'<th class="head[^"]*"><p></p></th>': "<td></td>",
     r'<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
 }
