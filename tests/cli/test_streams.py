@@ -140,15 +140,15 @@ def test_a_faulty_sample_has_no_effect(stream_export, samples, answered):
 
 def test_each_group_learns_in_a_store_of_its_own(stream_export, samples, answered, tmp_path):
     header, *rows = samples.splitlines()
-    lines = [row + (",=60" if row.split(",")[1] == "B" else "") for row in rows]
+    lines = [row + (",=60" if ",B," in row and k % 4 == 0 else "") for k, row in enumerate(rows)]
     folder = tmp_path / "stores"
     options = ("--group", "device", "--store", folder, "--create-store", *KEPT)
     found = answered(stream_export, "\n".join([header, *lines]), *options)
     plain = answered(stream_export, samples, *KEPT)
     assert found[: len(rows) // 2] == plain[: len(rows) // 2]
     assert [one.name for one in folder.iterdir()] == ["B.store"]
-    errors = [one for one in found[len(rows) // 2 + 1 :] if one.startswith("error")]
-    assert len(errors) == 10  # without a full window there is nothing to learn
+    waiting = [one for one in found if one.endswith(",,,,,,,")]
+    assert len(waiting) == 20  # without a full window there is nothing to learn
     with_store = answered(stream_export, samples, "--group", "device", "--store", folder, *KEPT)
     assert with_store[: len(rows) // 2] == plain[: len(rows) // 2]
     answers = [one.split(",") for one in with_store[-100:]]
@@ -191,3 +191,55 @@ def test_the_budget_counts_the_samples(stream_export, stream_run, cli):
     assert cli("budget", stream_run, "--json").json["window_bytes"] == found["window_bytes"]
     words = f"which take {found['window_bytes']} bytes of RAM"
     assert words in cli("budget", stream_export).out
+
+
+def drifting(samples):
+    """Lines with true values: those of the second device have moved."""
+    header, *rows = samples.splitlines()
+    values = [f",={40 if ',A,' in row else 70}" if k % 4 == 0 else "" for k, row in enumerate(rows)]
+    return header, [row + value for row, value in zip(rows, values, strict=True)]
+
+
+def test_a_watch_adapts_intervals_and_flags_drift(stream_export, samples, answered, tmp_path):
+    header, rows = drifting(samples)
+    options = ("--watch", "--json", *KEPT)
+    found = list(map(json.loads, answered(stream_export, "\n".join([header, *rows]), *options)))
+    plain = answered(stream_export, "\n".join([header, *rows]), "--json", *KEPT)
+    state = ("--state", tmp_path / "state.json")
+    parts = [
+        one
+        for start in (0, 300)
+        for one in answered(
+            stream_export,
+            "\n".join([header, *rows[start : start + 300], ""]),
+            *options,
+            *state,
+            "--group",
+            "device",
+        )
+    ]
+    known = [one for one in found if "flags" in one]
+    assert len(known) == 500
+    other = [one for one in map(json.loads, plain) if "prediction" in one]
+    assert [one["prediction"] for one in known] == [one["prediction"] for one in other]
+    assert known[0]["low"] == other[0]["low"]
+    assert known[-1]["low"] != other[-1]["low"]
+    assert known[0]["flags"] == []
+    assert "above" in known[-1]["flags"]
+    assert len(parts) == len(found)
+    saved = json.loads((tmp_path / "state.json").read_text())["watches"]
+    assert {name: len(one) for name, one in saved.items()} == {"A": 144, "B": 144}
+
+
+def test_a_hostile_state_of_a_watch_is_refused(stream_export, samples, answered, cli, tmp_path):
+    path = tmp_path / "state.json"
+    header, rows = drifting(samples)
+    answered(stream_export, "\n".join([header, *rows[:30]]), "--watch", "--state", path)
+    state = json.loads(path.read_text())
+    good = state["watches"]["A"]
+    for wrong in ("xyz", good[:-2], "00" * 72, good[:20] + "ff" + good[22:], 5, None):
+        path.write_text(json.dumps({**state, "watches": {"A": wrong}}))
+        found = cli("predict", stream_export, "-", "--watch", "--state", path)
+        assert (found.code, found.out, found.err.count("\n")) == (2, "", 1)
+    path.write_text(json.dumps({**state, "watches": []}))
+    assert cli("predict", stream_export, "-", "--watch", "--state", path).code == 2

@@ -13,9 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from twinedge.errors import InputError
 from twinedge.pack import Intervals, TargetCurve, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
+from twinedge.runtime.loading import load
+from twinedge.runtime.watch import FLAGS, Given
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "watch.md"
@@ -793,3 +796,83 @@ def test_the_printed_program_goes_on_after_a_line_that_is_refused(printed, tmp_p
     assert answers[0] == answers[2] == answers[3] != answers[1]
     assert output.count("not a number") == 2
     assert struct.unpack("<I", (tmp_path / "watch.state").read_bytes()[48:52])[0] == 4  # seen
+
+
+# ---- in Python
+
+
+levels = st.sampled_from([500, 900, 990])
+
+
+@st.composite
+def histories(draw):
+    """Intervals, and predictions with their true values, some of them late."""
+    table = {level: draw(st.integers(1, WIDEST)) for level in (500, 900, 990)}
+    values = sorted(table.values())
+    calibration = {
+        "rows": draw(st.sampled_from([0, 20, 60, 500, 65535])),
+        "typical": draw(st.integers(0, 2**32 - 1)),
+        "outside": draw(st.integers(0, 65536)) / 65536,
+    }
+    number, size = st.integers(-(2**31) + 1, 2**31 - 1), st.integers(0, 2**32 - 1)
+    usual = st.integers(1, 10**6)
+    steps = draw(
+        st.lists(
+            st.tuples(usual | number, usual | size, st.booleans(), usual | number), max_size=120
+        )
+    )
+    return dict(zip(table, values, strict=True)), calibration, steps, draw(st.integers(0, 5))
+
+
+@settings(deadline=None, max_examples=60)
+@given(histories(), levels)
+def test_python_keeps_the_same_state(native, open_watch, plain, tmp_path_factory, history, level):
+    table, calibration, steps, late = history
+    watched = open_watch({one: value / 65536 for one, value in table.items()}, level, **calibration)
+    device = load_bytes(watched, tmp_path_factory)
+    watch = device.watch(level / 1000)
+    open_ones = []
+    for mean, scale, outside, truth in steps:
+        half = min(watch.quantile * scale >> 20, LIMIT)
+        low, high = (min(max(mean + one, -(2**31)), 2**31 - 1) for one in (-half, half))
+        given_c = native.Raw(mean, 0, scale, low, high, int(outside), intervals=1, count=1)
+        watched.add_prediction(given_c)
+        watch.add_prediction(scale, outside)
+        open_ones.append((given_c, Given(mean, scale, low, high), truth))
+        if len(open_ones) > late:
+            given_c, given_python, truth = open_ones.pop(0)
+            watched.add_target(given_c, truth)
+            watch.add_target_raw(given_python, truth)
+        assert watch.quantile == watched.model.quantile
+    assert watch.save() == watched.save()
+    assert sum(1 << FLAGS.index(one) for one in watch.flags) == watched.watch.flags
+    again = device.watch(level / 1000)
+    again.restore(watched.save())
+    assert again.save() == watch.save()
+    assert again.quantile == watched.model.quantile or not steps
+    watch.clear()
+    watched.call("clear", watched.watch.flags)
+    assert watch.save() == watched.save()
+
+
+def load_bytes(watched, folder):
+    """Open the pack of a watch in Python."""
+    path = folder.mktemp("watch") / "model.twin"
+    path.write_bytes(bytes(watched.opened.pack))
+    return load(path, "numpy")
+
+
+def test_python_refuses_other_states(open_watch, tmp_path_factory):
+    watched = open_watch({900: 1.5})
+    device = load_bytes(watched, tmp_path_factory)
+    watch, data = device.watch(), watched.save()
+    for words, wrong in (
+        ("no state of a watch", b""),
+        ("no state of a watch", bytes(BYTES)),
+        ("version 2", data[:3] + b"\2" + data[4:]),
+        ("damaged", data[:9] + b"\7" + data[10:]),
+        ("another pack", open_watch({900: 1.6}).save()),
+    ):
+        with pytest.raises(InputError, match=words):
+            watch.restore(wrong)
+        assert watch.save() == data

@@ -273,8 +273,8 @@ weights = choice(
 )
 state_file = file_option(
     "--state",
-    text="Keep the last samples in this file, to continue after a restart; for models with derived "
-    "inputs.",
+    text="Keep the last samples (of a model with derived inputs) in this file, to continue after a "
+    "restart.",
 )
 keep_columns = column(
     "--keep",

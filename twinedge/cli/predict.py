@@ -72,6 +72,11 @@ if TYPE_CHECKING:
     "window if inputs are derived from samples.",
 )
 @options.state_file
+@options.flag(
+    "--watch",
+    text="With - for a table: adapt low and high to true values (=VALUE), so that they keep their "
+    "coverage, and flag drift.",
+)
 @options.backend
 @options.file_option(
     "--require-key",
@@ -94,6 +99,7 @@ def predict(
     create_store: bool,
     group: str | None,
     state: Path | None,
+    watch: bool,
     backend: str,
     require_key: Path | None,
     lowest_counter: int,
@@ -124,11 +130,16 @@ def predict(
     now. Samples without a full window before them are answered by empty cells, in JSON by how many
     samples the window lacks. --state keeps the windows between two runs. With --json, lines are
     answered in JSON, one object each.
+
+    --watch widens and narrows low and high by the true values that lines carry, so that they keep
+    their coverage under drift. A last field, flags, names what has changed since calibration:
+    queries outside the range, a larger scale, errors above or below, or worse. --state keeps what
+    the watch knows.
     """
     lines = str(table) == "-"
     keep = tuple(dict.fromkeys(name for word in keep for name in word.split(",")))
-    if not lines and (group is not None or state is not None):
-        raise InputError("--group and --state are for lines, with - for a table")
+    if not lines and (group is not None or state is not None or watch):
+        raise InputError("--group, --state and --watch are for lines, with - for a table")
     if create_store and not (lines and store is not None):
         raise InputError("--create-store is for lines, with - for a table, and --store")
     if lines and missing:
@@ -175,7 +186,8 @@ def predict(
         device.check_coverage(coverage)
         _note_others(neighbors not in (None, device.info.get("neighbors")), quiet)
     if lines:
-        _answer_lines(device, Streaming(neighbors, coverage, keep, as_json, group), folder, state)
+        how = Streaming(neighbors, coverage, keep, as_json, group)
+        _answer_lines(device, how, folder, state, watch)
         return
     if folder is not None:
         raise InputError(f"{folder} is a folder of stores: name the store of one device")
@@ -204,21 +216,25 @@ def predict(
 
 
 def _answer_lines(
-    device: "Device", how: "Streaming", folder: Path | None, state: Path | None
+    device: "Device", how: "Streaming", folder: Path | None, state: Path | None, watch: bool
 ) -> None:
-    """Answer standard input, with the windows and stores of each group."""
+    """Answer standard input, with the windows, stores and watches of each group."""
     from twinedge.runtime.sample_streams import KeptState, SampleStreams
     from twinedge.runtime.store_folder import StoreFolder
     from twinedge.runtime.streaming import serve
+    from twinedge.runtime.watch import Watches
 
     if folder is not None:
         how = how._replace(stores=StoreFolder(device, folder))
+    if watch:
+        how = how._replace(watches=Watches(device, how.coverage))
     if state is None:
         serve(device, sys.stdin.fileno(), stream_out, **how._asdict())
         return
-    check_state(state, device)
+    if not watch:
+        check_state(state, device)
     streams = SampleStreams(device.encoding)
-    kept = KeptState(state, streams)
+    kept = KeptState(state, streams, how.watches)
 
     def write(lines: str) -> None:
         stream_out(lines)

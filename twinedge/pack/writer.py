@@ -219,10 +219,11 @@ def _intervals(pack: Pack) -> bytes:
     each = [one.intervals for one in pack.every_target if one.intervals is not None]
     if any(list(one.quantiles) != list(each[0].quantiles) for one in each):
         raise PackError(Reason.SECTION, "the targets have intervals of different levels")
-    return b"".join(map(_target_intervals, each))
+    return b"".join(map(intervals_bytes, each))
 
 
-def _target_intervals(intervals: Intervals) -> bytes:
+def intervals_bytes(intervals: Intervals) -> bytes:
+    """Store the intervals of a target."""
     if len(intervals.quantiles) > layout.MAX_LEVELS:
         raise PackError(Reason.SECTION, f"{len(intervals.quantiles)} levels are too many")
     head = layout.INTERVALS.pack(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from twinedge.runtime.store import (
 )
 from twinedge.runtime.store_summary import PointErrors, StoreSummary, point_errors, read_store
 from twinedge.scoring.scores import check_targets
+
+if TYPE_CHECKING:
+    from twinedge.runtime.watch import Watch
 
 
 class PackDevice(Device):
@@ -279,6 +282,34 @@ class PackDevice(Device):
         if len(self.points):
             return self._adapted(x, neighbors, levels)
         return self.evaluator.predict_with_bounds(x, levels, neighbors or -1)
+
+    def watch(self, coverage: float | None = None) -> "Watch":
+        """Begin to watch this device: ``coverage`` is what its intervals should keep."""
+        from twinedge.runtime.watch import Watch
+
+        return Watch(self, coverage)
+
+    def in_integers(self, x: Any, neighbors: int | None = None) -> tuple[Array, Array, Array]:
+        """Predict queries of one target in the integers of the pack.
+
+        Returns
+        -------
+        mean, scale : array of int, shape (n,)
+            With what was learnt; the scale is in sixteenths.
+        outside : array of bool, shape (n,)
+            Whether a feature is outside its range, as C counts them: levels that are not known are
+            not.
+        """
+        self._check_intervals()
+        x, neighbors = self._check(x), self._check_neighbors(neighbors)
+        raw = self.evaluator.raw(reference.quantise(self.pack, x), neighbors or -1)
+        mean, _, scale = raw
+        if len(self.points):
+            points, intervals = self.points, self.pack.intervals
+            assert intervals is not None
+            mean, scale = adapted(intervals, points.errors, points.scores, mean, scale)
+        flags: Array = self._outside(x)
+        return mean, scale, np.asarray(flags.any(axis=1))
 
     def _adapted(self, x: Array, neighbors: int | None, levels: tuple[int, ...]) -> Array:
         """Predict with the points: mean, spread, scale, low and high at each level."""

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from twinedge.encoding.windows import Window
 from twinedge.errors import InputError
 from twinedge.runtime.device import Device, Prediction
 from twinedge.wording import plural, quoted
+
+if TYPE_CHECKING:
+    from twinedge.runtime.watch import Watches
 
 MOST_STREAMS = 10_000
 _KIND, _VERSION = "twinedge samples", 1
@@ -151,15 +154,16 @@ class SampleStreams:
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def write_state(path: Path, streams: SampleStreams) -> None:
-    """Write the state of streams to a file, whole or not at all."""
+def write_state(path: Path, streams: SampleStreams, watches: "Watches | None" = None) -> None:
+    """Write the state of streams, and of watches, to a file, whole or not at all."""
     from twinedge.atomic_files import write_file
 
-    write_file(path, json.dumps(streams.state, separators=(",", ":")) + "\n")
+    state = streams.state if watches is None else {**streams.state, "watches": watches.state}
+    write_file(path, json.dumps(state, separators=(",", ":")) + "\n")
 
 
-def read_state(path: Path, streams: SampleStreams) -> None:
-    """Restore streams from a file; one that does not exist is an empty state.
+def read_state(path: Path, streams: SampleStreams, watches: "Watches | None" = None) -> None:
+    """Restore streams, and watches, from a file; one that does not exist is an empty state.
 
     Raises
     ------
@@ -177,6 +181,8 @@ def read_state(path: Path, streams: SampleStreams) -> None:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: it is no state of streams, or damaged") from error
     try:
+        if watches is not None and isinstance(state, dict):
+            watches.restore(state.get("watches", {}))
         streams.restore(state)
     except InputError as error:
         raise InputError(
@@ -193,6 +199,8 @@ class KeptState:
         The file; it is made when it is first written.
     streams : SampleStreams
         What is kept.
+    watches : Watches, optional
+        What is kept as well.
     every : float
         Seconds between two writings, at least.
 
@@ -202,12 +210,18 @@ class KeptState:
         If the file cannot be read or written, is damaged, or belongs to another model.
     """
 
-    def __init__(self, path: Path, streams: SampleStreams, every: float = 60.0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        streams: SampleStreams,
+        watches: "Watches | None" = None,
+        every: float = 60.0,
+    ) -> None:
         from twinedge.atomic_files import check_file
 
         check_file(path)
-        read_state(path, streams)
-        self._path, self._streams, self._every = path, streams, every
+        read_state(path, streams, watches)
+        self._path, self._streams, self._watches, self._every = path, streams, watches, every
         self._due = time.monotonic() + every
 
     def tick(self) -> None:
@@ -217,7 +231,7 @@ class KeptState:
 
     def write(self) -> None:
         """Write the file."""
-        write_state(self._path, self._streams)
+        write_state(self._path, self._streams, self._watches)
         self._due = time.monotonic() + self._every
 
 

@@ -38,7 +38,7 @@ from twinedge.runtime.sample_streams import SampleStreams, read_time, time_now
 from twinedge.runtime.store import LARGEST_TIME
 from twinedge.runtime.store_folder import StoreFolder
 from twinedge.runtime.stream_reader import Query, QueryError, QueryReader, is_json
-from twinedge.wording import plural
+from twinedge.runtime.watch import Given, Watches
 
 _Value: TypeAlias = float | list[str]  # a number, or names of features
 _Columns: TypeAlias = list[list[float] | list[list[str]]]  # by field, then by line
@@ -69,6 +69,8 @@ class Streaming(NamedTuple):
         Windows to continue; by default there are none yet.
     stores : StoreFolder, optional
         A store for each group, instead of that of the device.
+    watches : Watches, optional
+        A watch for each group: intervals are adapted, and answers have its flags.
     """
 
     neighbors: int | None = None
@@ -78,6 +80,7 @@ class Streaming(NamedTuple):
     group: str | None = None
     streams: SampleStreams | None = None
     stores: StoreFolder | None = None
+    watches: Watches | None = None
 
 
 class _Item(NamedTuple):
@@ -140,7 +143,10 @@ class Replies:
             [*needed, *([self._clock.time] if self._clock else [])],
             needed,
         )
-        fields = ["prediction", *device.fields[1:]]
+        self._watches = how.watches
+        self._given: Given | None = None  # of the last query, for its true value
+        watched = [] if how.watches is None else ["flags"]
+        fields = ["prediction", *device.fields[1:], *watched]
         self._keys = [(one, "") for one in fields]  # field, and which of several targets
         header = [device.target_name, *fields[1:]]
         if device.targets > 1:
@@ -177,12 +183,11 @@ class Replies:
         items = self._read(line)
         answers = self._answers(items)
         last = items[-1] if items else _Item("")
-        if targets is None or last.query is None:
-            return answers
-        if last.lacks:
-            answers[-1] = _error(f"{_waiting(last.lacks)}: nothing is learnt yet", last.as_json)
-            return answers
+        if targets is None or last.query is None or last.lacks:
+            return answers  # without a full window there is no query to learn
         try:
+            if self._watches is not None and self._given is not None:
+                self._watches.of(last.group).add_target(self._given, targets[0])
             self._teach(last, targets)
         except InputError as error:
             answers[-1] = _error(str(error), last.as_json)
@@ -200,7 +205,7 @@ class Replies:
         # One by one until the columns are known; a query that decides them is read once more.
         answers: list[str] = []
         first = 0
-        plain = not (self._as_json or self._encoding.derived)
+        plain = not (self._as_json or self._encoding.derived or self._watches)
         while plain and first < len(lines) and not self._reader.columns_known:
             read = self._read(lines[first])
             answers += [one.text for one in read if one.text is not None]
@@ -254,7 +259,7 @@ class Replies:
     def _answers(self, items: Sequence[_Item]) -> list[str]:
         """Answer what was read: those of one device at once."""
         answers = ["" if one.text is None else one.text for one in items]
-        batches: dict[int, tuple[Device, list[int]]] = {}
+        batches: dict[Any, tuple[Device, list[int]]] = {}
         for place, item in enumerate(items):
             if item.query is None:
                 continue
@@ -264,12 +269,13 @@ class Replies:
             device = self._device
             if self._stores is not None:
                 device = self._stores.device(item.group) or device
-            batches.setdefault(id(device), (device, []))[1].append(place)
+            key = id(device) if self._watches is None else item.group
+            batches.setdefault(key, (device, []))[1].append(place)
         for device, places in batches.values():
             x = np.array([items[place].query for place in places])
-            for place, values in zip(
-                places, zip(*self._predict(x, device), strict=True), strict=True
-            ):
+            group = items[places[0]].group
+            columns = self._predict(x, device, group)
+            for place, values in zip(places, zip(*columns, strict=True), strict=True):
                 answers[place] = self._written(items[place], values)
         return answers
 
@@ -284,12 +290,18 @@ class Replies:
             return json.dumps({**_in_json(item.kept), "lacks": item.lacks})
         return ",".join([*map(_cell, item.kept.values()), *[""] * len(self._keys)])
 
-    def _predict(self, x: Array, device: Device | None = None) -> _Columns:
+    def _predict(self, x: Array, device: Device | None = None, group: str = "") -> _Columns:
         """Predict queries: numbers or feature names, by field."""
         if not len(x):
             return [[] for _ in self._keys]
-        found = (device or self._device).predict_all(x, self._coverage, self._neighbors)
-        columns: dict[str, Any] = {
+        flags: dict[str, Any] = {}
+        if self._watches is None:
+            found = (device or self._device).predict_all(x, self._coverage, self._neighbors)
+        else:
+            watched = self._watches.of(group).predict(x, device, self._neighbors)
+            found, self._given = watched.prediction, watched.given[-1]
+            flags = {"flags": watched.flags}
+        columns: dict[str, Any] = flags | {
             name: self._named(one) if one.dtype == bool else one.T.tolist()
             for name, one in zip(found._fields, found, strict=True)
             if one is not None
@@ -408,10 +420,6 @@ def _number(text: str) -> float | str:
 def _cell(value: Any) -> str:
     """Write a value that is repeated as a cell."""
     return _quoted(value if isinstance(value, str) else json.dumps(value))
-
-
-def _waiting(lacks: int) -> str:
-    return f"the window needs {plural(lacks, 'more sample')}"
 
 
 def _in_csv(values: Iterable[_Value]) -> str:

@@ -253,14 +253,15 @@ def made(found: Findings, command: str) -> list[tuple[Cell, ...]]:
 
 def _shape(found: Findings) -> list[tuple[Cell, ...]]:
     model = found.pack.model
-    known = found.pack.description.pack
+    known, encoding = found.pack.description.pack, found.pack.device.encoding
     identity = None if known is None else identity_of(known)
     parent = UNKNOWN if identity is None else identity.parent
     return [
         ("id of the pack", pack_id(found.pack.data).hex()),
         *([] if parent == UNKNOWN else [("id of its parent", parent.hex())]),
         ("target", found.target),
-        ("columns", ", ".join(found.pack.device.encoding.names)),
+        ("columns", ", ".join(encoding.measured.names)),
+        *([("derived", encoding.derivation)] if encoding.derived else []),
         ("networks", f"{number(model.twins, 'twin')} of {shape(model.hidden)}"),
         ("activation", model.activation),
     ]
