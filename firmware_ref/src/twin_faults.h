@@ -171,20 +171,24 @@ static unsigned twini_target_faults(const twin_model *model) {
 }
 #endif
 
-/* Shifts, multipliers and bias of an output, where the head of a twin has them; but the bias is at
- * `bias`. */
-static unsigned twini_conversion_faults(const twin_model *model, twin_flash head, twin_flash bias) {
+static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
+    unsigned i;
 #if TWIN_INTERVALS
     uint32_t most_second = 0, multipliers = 0xFFFF8000u;
-#else
-    (void)model;
 #endif
+    for (i = 0; i < 3; i++) {
+        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
+        if (i < model->layers
+                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
+                : shift | fraction)
+            return VALUE;
+    }
     /* Without a second output the shift is followed by a zero, the multiplier by six. */
 #if TWIN_INTERVALS
     if (twini_is_scaled(model)) {
         most_second = MOST_SHIFT;
         multipliers = 0x80008000u;
-    } else if (twini_u32(bias)) {
+    } else if (twini_u32(head + TWIN_HEAD_BIAS)) {
         return VALUE;
     }
     return twini_u8(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
@@ -194,22 +198,11 @@ static unsigned twini_conversion_faults(const twin_model *model, twin_flash head
                : 0;
 #else
     return twini_u16(head + TWIN_HEAD_SHIFT) > MOST_SHIFT ||
-                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 || twini_u32(bias)
+                   twini_u32(head + TWIN_HEAD_MULTIPLIER) > 32767 ||
+                   twini_u32(head + TWIN_HEAD_BIAS)
                ? VALUE
                : 0;
 #endif
-}
-
-static unsigned twini_head_faults(const twin_model *model, twin_flash head) {
-    unsigned i;
-    for (i = 0; i < 3; i++) {
-        uint8_t shift = twini_u8(head + i), fraction = twini_u8(head + TWIN_HEAD_FRACTION + i);
-        if (i < model->layers
-                ? shift > MOST_SHIFT || fraction < LEAST_FRACTION || fraction > MOST_FRACTION
-                : shift | fraction)
-            return VALUE;
-    }
-    return twini_conversion_faults(model, head, head + TWIN_HEAD_BIAS);
 }
 
 #if TWIN_TARGETS > 1
@@ -225,12 +218,15 @@ static twin_flash twini_first_output(const twin_model *model, twin_flash record)
 
 /* The records in front of the weights of further outputs, the first of which are at `fold`. */
 static unsigned twini_record_faults(const twin_model *model, twin_flash fold) {
-    unsigned left, faults = 0;
+    unsigned most_second = twini_is_scaled(model) ? MOST_SHIFT : 0, left, faults = 0;
+    unsigned second = twini_is_scaled(model) ? 0x8000u : 0xFFFFu; /* bits that are zero */
     for (left = model->targets; --left;) {
-        fold += (twini_size)model->apart;
-        if (twini_u16(fold - 6))
+        twin_flash at = fold + (twini_size)model->apart - TWIN_OUTPUT;
+        if (twini_u8(at) > MOST_SHIFT || twini_u8(at + 1) > most_second ||
+            (twini_u16(at + 2) & 0x8000u) || (twini_u16(at + 4) & second) || twini_u16(at + 6) ||
+            (!twini_is_scaled(model) && twini_u32(at + 8)))
             faults = VALUE;
-        faults |= twini_conversion_faults(model, fold - TWIN_OUTPUT - TWIN_HEAD_SHIFT, fold - 4);
+        fold = at + TWIN_OUTPUT;
     }
     return faults;
 }

@@ -86,7 +86,7 @@ typedef struct twini_layer {
     const uint32_t *lines; /* for kernels that ask for them */
 #endif
 #if TWIN_TARGETS > 1
-    void *block; /* for activations of the last layer; only where there are several targets */
+    void *block; /* for activations of the last layer, if TWIN_FOLDS_LATER */
     uint16_t apart;
     uint8_t targets;
     uint8_t first; /* of the pack's targets, for prepared models */
@@ -187,6 +187,14 @@ typedef struct twin_kernel {
 #define TWIN_DEVICE_KERNEL twini_kernel_lx106
 #endif
 
+/* 1 if the kernel stores the last layer, too, where there are several targets. */
+#if TWIN_TARGETS > 1 && (defined(TWIN_KERNEL_HELIUM) || defined(TWIN_KERNEL_DSP) ||                \
+                         defined(TWIN_KERNEL_RV32) || defined(TWIN_KERNEL_LX106))
+#define TWIN_FOLDS_LATER 1
+#else
+#define TWIN_FOLDS_LATER 0
+#endif
+
 TWIN_DECLARE(twini_kernel_portable)
 #if defined(TWIN_DEVICE_KERNEL)
 TWIN_DECLARE(TWIN_DEVICE_KERNEL)
@@ -214,10 +222,7 @@ TWIN_INTERNAL void twini_lines(twin_flash curve, uint32_t *lines);
  * unless the pack may have 16-bit weights. */
 #if defined(TWIN_KERNEL)
 #elif defined(TWIN_DEVICE_KERNEL)
-#define TWIN_KERNEL                                                                                \
-    ((TWIN_INT16 && model->wide) || (TWIN_TARGETS > 1 && model->targets > 1)                       \
-         ? &twini_kernel_portable                                                                  \
-         : &TWIN_DEVICE_KERNEL)
+#define TWIN_KERNEL (TWIN_INT16 && model->wide ? &twini_kernel_portable : &TWIN_DEVICE_KERNEL)
 #elif TWIN_HOST
 #define TWIN_KERNEL twini_host_kernel(model, 0, 0)
 #else

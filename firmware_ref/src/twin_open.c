@@ -258,6 +258,7 @@ static twin_status twini_find_sizes(twin_model *model, twin_flash pack, uint32_t
 #endif
         entry += TWIN_ENTRY;
     }
+    (void)model;
     (void)size;
     return TWIN_OK;
 }

@@ -64,7 +64,7 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     unsigned i, blocks = model->layers - 1u;
     if (!kernel)
         return 0;
-#if TWIN_TARGETS > 1
+#if TWIN_FOLDS_LATER
     blocks += model->targets > 1;
 #endif
     start = twini_round_up(start, kernel);
@@ -250,6 +250,7 @@ static void twini_add_pair(twin_run *run, unsigned target, twini_size number, tw
     }
 #else
     (void)bias;
+    (void)fold;
 #endif
     number += target * (twini_size)model->anchor_count;
     twini_add_estimate(run, target,
@@ -271,7 +272,7 @@ static void twini_evaluate(twin_run *run, unsigned count, twini_layer *layer) {
     pairs.count = (uint8_t)count;
     for (i = 0; i < twini_targets(model) * TWIN_TOTALS; i++)
         totals[i] = 0;
-#if TWIN_TARGETS > 1
+#if TWIN_FOLDS_LATER
     layer->block = run->block[model->layers - 1];
 #endif
     for (i = 0; i < numbered; i++) {

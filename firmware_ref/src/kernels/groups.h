@@ -74,28 +74,37 @@ INLINE void group_activate(const group_state *to, int32_t *h) {
     }
 }
 
-/* The next output, from its sums: its activations are stored, or folded into totals. */
-INLINE void group_finish(group_state *to, int32_t *h) {
+/* Fold the activations of an output into totals. */
+INLINE void group_add(group_state *to, const int32_t *h) {
+    int32_t weight;
     unsigned c;
-    group_activate(to, h);
-    to->multiplier += 2;
-    if (to->out) {
-        EACH(c, 0, COLUMNS) *to->out++ = (int16_t)h[c];
 #if TWIN_INTERVALS
-    } else if (to->layer->scaled) {
-        int32_t weight = twini_i16(to->fold + 4), hard = twini_i16(to->fold + 6);
+    if (to->layer->scaled) {
+        int32_t hard = twini_i16(to->fold + 6);
+        weight = twini_i16(to->fold + 4);
         EACH(c, 0, PAIRS) {
             to->total[0][c] += weight * h[2 * c];
             to->total[1][c] += weight * h[2 * c + 1];
             to->total[2][c] += hard * h[2 * c + 1];
         }
         to->fold += 4;
-#endif
-    } else {
-        int32_t weight = twini_i16(to->fold);
-        EACH(c, 0, PAIRS) to->total[0][c] += weight * (h[2 * c] - h[2 * c + 1]);
-        to->fold += 2;
+        return;
     }
+#endif
+    weight = twini_i16(to->fold);
+    EACH(c, 0, PAIRS) to->total[0][c] += weight * (h[2 * c] - h[2 * c + 1]);
+    to->fold += 2;
+}
+
+/* The next output, from its sums: its activations are stored, or folded into totals. */
+INLINE void group_finish(group_state *to, int32_t *h) {
+    unsigned c;
+    group_activate(to, h);
+    to->multiplier += 2;
+    if (to->out)
+        EACH(c, 0, COLUMNS) *to->out++ = (int16_t)h[c];
+    else
+        group_add(to, h);
 }
 
 /* Zeros up to a multiple of four, if there is a layer to read them. */
@@ -122,6 +131,22 @@ INLINE void group_end(const group_state *to, void *out, int32_t *totals) {
     }
 #endif
 }
+
+#if TWIN_TARGETS > 1
+/* The totals of one target, for fold_later.h. */
+static void group_fold(const twini_layer *layer, int32_t *totals) {
+    group_state to = group_begin(layer, 0);
+    const int16_t *in = (const int16_t *)layer->block;
+    uint32_t left;
+    for (left = layer->outputs; left; left--) {
+        int32_t h[COLUMNS];
+        unsigned c;
+        EACH(c, 0, COLUMNS) h[c] = *in++;
+        group_add(&to, h);
+    }
+    group_end(&to, 0, totals);
+}
+#endif
 
 INLINE void group_weights(twin_flash at, int32_t *w) {
 #if BY_WORD

@@ -142,7 +142,7 @@ static int helium_on_lines(const helium_lines *lines, const twini_layer *layer, 
         place = out + 4 * o;
     } else {
         fold[1] = vdupq_n_s16(0);
-        fold[0] = helium_fold(layer, o, fold + 1);
+        fold[0] = helium_weights(layer, o, fold + 1);
         place = fold;
     }
     return twini_helium_lines(lines, layer->multiplier + 2 * o, place);

@@ -67,6 +67,27 @@ static void avr_swap(int32_t *sum) {
     sum[1] = first;
 }
 
+/* Fold the activations of an output into the totals of all targets. */
+static void avr_fold(const twini_layer *layer, twin_flash fold, int16_t h0, int16_t h1,
+                     int32_t *totals) {
+    uint8_t left;
+    for (left = (uint8_t)twini_outputs(layer); left; left--) {
+#if TWIN_INTERVALS
+        if (layer->scaled) {
+            int32_t weight = twini_i16(fold + 4);
+            totals[0] += weight * h0;
+            totals[TWIN_BLOCK] += weight * h1;
+            totals[2 * TWIN_BLOCK] += (int32_t)twini_i16(fold + 6) * h1;
+        } else
+#endif
+            *totals += twini_i16(fold) * ((int32_t)h0 - h1);
+#if TWIN_TARGETS > 1
+        fold += layer->apart;
+        totals += TWIN_TOTALS;
+#endif
+    }
+}
+
 /* All outputs of a layer; with B, if it has one. */
 static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both, int16_t *out,
                       int32_t *totals) {
@@ -87,16 +108,11 @@ static void avr_layer(const twini_layer *layer, const int16_t *in, unsigned both
         if (out) {
             *out++ = h0;
             *out++ = h1;
-#if TWIN_INTERVALS
-        } else if (layer->scaled) {
-            int32_t weight = twini_i16(fold + 4);
-            totals[0] += weight * h0;
-            totals[TWIN_BLOCK] += weight * h1;
-            totals[2 * TWIN_BLOCK] += (int32_t)twini_i16(fold + 6) * h1;
-            fold += 2;
-#endif
         } else {
-            *totals += twini_i16(fold) * ((int32_t)h0 - h1);
+            avr_fold(layer, fold, h0, h1, totals);
+#if TWIN_INTERVALS
+            fold += layer->scaled ? 2 : 0;
+#endif
         }
         weights += layer->row;
         mirror += layer->row;

@@ -12,6 +12,7 @@
 
 #ifdef TWIN_KERNEL_DSP
 
+#include "../twin_read.h"
 #include "arm_frames.h"
 #include "dsp_parts.h"
 #include "dsp_silu.h"
@@ -317,17 +318,116 @@ __asm(".pushsection .text.twini_dsp, \"ax\", %progbits\n"
       ".popsection");
 /* clang-format on */
 
+#if TWIN_TARGETS > 1
+/* Activations of a stored layer, `fours` times four neurons, times their weights: sums of all four
+ * columns; and in a scaled network those of the second output for columns 1 and 3, after them. */
+TWIN_ASSEMBLY void twini_dsp_fold(const void *block, twin_flash weights, uint32_t fours,
+                                  int32_t *sums);
+#if TWIN_INTERVALS
+TWIN_ASSEMBLY void twini_dsp_fold_both(const void *block, twin_flash weights, const void *end,
+                                       int32_t *sums);
+#endif
+
+/* clang-format off */
+#define ALL_FOUR(weights)                                                                          \
+    "ldmia r0!, {r8, r10, r11, r12}\n"                                                             \
+    "smlad r4, r8, " weights ", r4\n"                                                              \
+    "smlad r5, r10, " weights ", r5\n"                                                             \
+    "smlad r6, r11, " weights ", r6\n"                                                             \
+    "smlad r7, r12, " weights ", r7\n"
+#define A_PAIR(there, back, second, weights, hard)                                                 \
+    "ldrd r9, lr, [r0], #8\n"                                                                      \
+    "smlad " there ", r9, " weights ", " there "\n"                                                \
+    "smlad " back ", lr, " weights ", " back "\n"                                                  \
+    "smlad " second ", lr, " hard ", " second "\n"
+__asm(".pushsection .text.twini_dsp_fold, \"ax\", %progbits\n"
+      ".syntax unified\n"
+      FUNCTION("twini_dsp_fold")
+      "push {r4-r11, lr}\n"
+      PUSHED_R4_TO_R11
+      "ldmia r3, {r4-r7}\n"
+      "1:\n"
+      "ldrd r8, r9, [r1], #8\n"
+      "pkhbt lr, r8, r9, lsl #16\n"
+      "pkhtb r9, r9, r8, asr #16\n"
+      ALL_FOUR("lr")
+      ALL_FOUR("r9")
+      "subs r2, r2, #1\n"
+      "bne 1b\n"
+      "stmia r3, {r4-r7}\n"
+      "pop {r4-r11, pc}\n"
+      END_OF("twini_dsp_fold")
+#if TWIN_INTERVALS
+      ".section .text.twini_dsp_fold_both, \"ax\", %progbits\n"
+      FUNCTION("twini_dsp_fold_both")
+      "push {r4-r11, lr}\n"
+      PUSHED_R4_TO_R11
+      "push {r2, r3}\n"
+      FRAME("44")
+      "ldmia r3, {r2-r7}\n"
+      "1:\n"
+      "ldmia r1!, {r8-r11}\n"
+      "pkhbt r12, r8, r10, lsl #16\n"
+      "pkhtb r10, r10, r8, asr #16\n"
+      "pkhbt r8, r9, r11, lsl #16\n"
+      "pkhtb r11, r11, r9, asr #16\n"
+      A_PAIR("r2", "r3", "r6", "r12", "r10")
+      A_PAIR("r4", "r5", "r7", "r12", "r10")
+      "ldr r12, [sp]\n"
+      A_PAIR("r2", "r3", "r6", "r8", "r11")
+      A_PAIR("r4", "r5", "r7", "r8", "r11")
+      "cmp r0, r12\n"
+      "bne 1b\n"
+      "ldr r12, [sp, #4]\n"
+      "stmia r12, {r2-r7}\n"
+      "add sp, #8\n"
+      FRAME("36")
+      "pop {r4-r11, pc}\n"
+      END_OF("twini_dsp_fold_both")
+#endif
+      ".popsection");
+/* clang-format on */
+
+/* Columns are added up separately, since a difference of activations may have 17 bits. */
+static void dsp_fold(const twini_layer *layer, int32_t *totals) {
+    uint32_t fours = (layer->outputs + 3u) / 4;
+    int32_t sums[6] = {0, 0, 0, 0, 0, 0};
+#if TWIN_INTERVALS
+    if (layer->scaled) {
+        const uint8_t *block = (const uint8_t *)layer->block;
+        twini_dsp_fold_both(block, layer->fold + 4, block + 32 * fours, sums);
+        totals[0] += sums[0];
+        totals[1] += sums[2];
+        totals[TWIN_BLOCK] += sums[1];
+        totals[TWIN_BLOCK + 1] += sums[3];
+        totals[2 * TWIN_BLOCK] += sums[4];
+        totals[2 * TWIN_BLOCK + 1] += sums[5];
+        return;
+    }
+#endif
+    twini_dsp_fold(layer->block, layer->fold, fours, sums);
+    totals[0] += sums[0] - sums[1];
+    totals[1] += sums[2] - sums[3];
+}
+#endif
+
+#define NAME(word) dsp_##word
+#define FIRST      twini_dsp_first
+#define FURTHER    twini_dsp_further
+
+#include "fold_later.h"
+
 TWIN_DEFINE(twini_kernel_dsp) = {
-    PAIRS,             /* pairs */
-    4,                 /* unit */
-    8,                 /* align */
-    8,                 /* partial_bytes */
-    4 * PAIRS,         /* block_bytes */
-    twini_dsp_query,   /* query */
-    twini_dsp_first,   /* first */
-    twini_dsp_further, /* further */
-    2 * PAIRS,         /* room_bytes */
-    1,                 /* lines */
+    PAIRS,           /* pairs */
+    4,               /* unit */
+    8,               /* align */
+    8,               /* partial_bytes */
+    4 * PAIRS,       /* block_bytes */
+    twini_dsp_query, /* query */
+    ANY_FIRST,       /* first */
+    ANY_FURTHER,     /* further */
+    2 * PAIRS,       /* room_bytes */
+    1,               /* lines */
 };
 
 #endif

@@ -125,7 +125,7 @@ typedef int32_t helium_sums[8][COLUMNS];
 #endif
 
 /* Weights that the eight outputs from o on are folded with; zero beyond the last. */
-static inline int16x8_t helium_fold(const twini_layer *layer, uint32_t o, int16x8_t *hard) {
+static inline int16x8_t helium_weights(const twini_layer *layer, uint32_t o, int16x8_t *hard) {
     mve_pred16_t there = vctp16q(layer->outputs - o);
     const int16_t *fold = (const int16_t *)(const void *)layer->fold;
 #if TWIN_INTERVALS
@@ -165,7 +165,7 @@ static inline __attribute__((always_inline)) void helium_columns(const twini_lay
     (void)silu;
 #endif
     if (folded)
-        fold = helium_fold(layer, o, &hard);
+        fold = helium_weights(layer, o, &hard);
     else
         out += 4 * o;
     for (c = 0; c < COLUMNS; c++) {
@@ -303,6 +303,33 @@ static void helium_further(const twini_layer *layer, const void *in, void *out, 
     helium_end(layer, (int16_t *)out, folded, totals);
 }
 
+#if TWIN_TARGETS > 1
+static void helium_fold(const twini_layer *layer, int32_t *totals) {
+    const int16_t *block = (const int16_t *)layer->block;
+    int32_t folded[FOLDED] = {0};
+    uint32_t o;
+    unsigned c;
+    for (o = 0; o < layer->outputs; o += 8) {
+        int16x8_t hard = vdupq_n_s16(0), fold = helium_weights(layer, o, &hard);
+        for (c = 0; c < COLUMNS; c++, block += 8) {
+            int16x8_t h = vld1q_s16(block);
+            folded[c] = vmladavaq_s16(folded[c], fold, h);
+#if TWIN_INTERVALS
+            if (c & 1)
+                folded[COLUMNS + c] = vmladavaq_s16(folded[COLUMNS + c], hard, h);
+#endif
+        }
+    }
+    helium_end(layer, 0, folded, totals);
+}
+#endif
+
+#define NAME(word) helium_##word
+#define FIRST      helium_first
+#define FURTHER    helium_further
+
+#include "fold_later.h"
+
 static void helium_query(const twini_layer *layer, const int16_t *query, void *partial) {
     const int8_t *a = (const int8_t *)layer->weights, *b = (const int8_t *)layer->mirror;
     int32_t *sum = (int32_t *)partial;
@@ -322,16 +349,16 @@ static void helium_query(const twini_layer *layer, const int16_t *query, void *p
 }
 
 TWIN_DEFINE(twini_kernel_helium) = {
-    PAIRS,          /* pairs */
-    16,             /* unit */
-    8,              /* align */
-    8,              /* partial_bytes */
-    2 * COLUMNS,    /* block_bytes */
-    helium_query,   /* query */
-    helium_first,   /* first */
-    helium_further, /* further */
-    4 * PAIRS,      /* room_bytes: eights of features may be twice as many as fours */
-    1,              /* lines */
+    PAIRS,        /* pairs */
+    16,           /* unit */
+    8,            /* align */
+    8,            /* partial_bytes */
+    2 * COLUMNS,  /* block_bytes */
+    helium_query, /* query */
+    ANY_FIRST,    /* first */
+    ANY_FURTHER,  /* further */
+    4 * PAIRS,    /* room_bytes: eights of features may be twice as many as fours */
+    1,            /* lines */
 };
 
 #endif

@@ -214,17 +214,23 @@ static void rv32_first(const twini_layer *layer, const twini_pairs *pairs, void 
     group_end(&to, out, totals);
 }
 
+#define NAME(word) group_##word
+#define FIRST      rv32_first
+#define FURTHER    group_further
+
+#include "fold_later.h"
+
 TWIN_DEFINE(twini_kernel_rv32) = {
-    PAIRS,         /* pairs */
-    4,             /* unit */
-    8,             /* align */
-    8,             /* partial_bytes */
-    2 * COLUMNS,   /* block_bytes */
-    group_query,   /* query */
-    rv32_first,    /* first */
-    group_further, /* further */
-    0,             /* room_bytes */
-    0,             /* lines */
+    PAIRS,       /* pairs */
+    4,           /* unit */
+    8,           /* align */
+    8,           /* partial_bytes */
+    2 * COLUMNS, /* block_bytes */
+    group_query, /* query */
+    ANY_FIRST,   /* first */
+    ANY_FURTHER, /* further */
+    0,           /* room_bytes */
+    0,           /* lines */
 };
 
 #endif
