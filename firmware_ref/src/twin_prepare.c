@@ -221,7 +221,7 @@ static void twini_take_totals(int32_t (*found)[TWIN_EIGHT], unsigned from, unsig
 static unsigned twini_found(const twini_prepared_twin *twin, const twini_layer *layer,
                             unsigned target) {
 #if TWIN_TARGETS > 1
-    return (layer->first - twin->first + target) % TWIN_TARGETS;
+    return ((unsigned)layer->first - twin->target + target) % TWIN_TARGETS;
 #else
     (void)twin;
     (void)layer;
@@ -362,7 +362,7 @@ static void twini_walk_model(twini_walk *walk, const twin_model *model, const tw
             twin->scaled = (uint8_t)twini_is_scaled(model);
 #if TWIN_TARGETS > 1
             twin->targets = model->targets;
-            twin->first = model->first;
+            twin->target = model->first;
 #endif
             for (depth = 0; depth < model->layers; depth++)
                 twin->layer[depth].table = tables.of[twin->layer[depth].fraction];

@@ -59,7 +59,7 @@ typedef struct twini_prepared_twin {
     uint8_t scaled;
 #if TWIN_TARGETS > 1
     uint8_t targets;
-    uint8_t first; /* of the pack's targets */
+    uint8_t target; /* of the pack, which is its first */
 #endif
 } twini_prepared_twin;
 
@@ -73,8 +73,8 @@ static inline unsigned twini_prepared_targets(const twini_prepared_twin *twin) {
     return 1;
 #endif
 }
-static inline size_t twini_apart(uint32_t outputs) {
-    return 2 * (size_t)twini_padded(outputs);
+static inline uint32_t twini_apart(uint32_t outputs) {
+    return 2 * twini_padded(outputs);
 }
 #define TWIN_EIGHT_TOTALS (3 * TWIN_EIGHT)
 

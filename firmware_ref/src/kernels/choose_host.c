@@ -128,8 +128,7 @@ TWIN_INTERNAL const twin_kernel *twini_host_kernel(const twin_model *model, unsi
     unsigned i;
     (void)model;
     for (i = 0; i < sizeof offers / sizeof *offers; i++)
-        if (offers[i].here && (model->targets == 1 || offers[i].kernel == &twini_kernel_portable) &&
-            !number--) {
+        if (offers[i].here && !number--) {
             if (name)
                 *name = offers[i].name;
             return offers[i].kernel;

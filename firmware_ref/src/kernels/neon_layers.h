@@ -63,7 +63,7 @@ INLINE void NAME(relu_order)(const twini_prepared_twin *twin, const int32_t *of_
                              neon_prepared_work *mine, int32_t *totals, int32_t *hard) {
     const twini_prepared_layer *layer = twin->layer, *last = layer + twin->layers - 1;
     if (layer == last) {
-        neon_fold_sums(layer, of_anchors, of_query, 1, totals, hard);
+        neon_fold_all_sums(twin, layer, of_anchors, of_query, 1, totals, hard);
         return;
     }
     neon_list_neurons(mine, layer->outputs, of_query, most, NAME(knows_all)(layer + 1));
@@ -76,12 +76,12 @@ INLINE void NAME(relu_order)(const twini_prepared_twin *twin, const int32_t *of_
         neon_list_neurons(mine, layer->outputs, 0, 0, NAME(knows_all)(layer + 1));
         NAME(go_on_further)(mine, layer);
     }
-    if (neon_squashes(layer)) {
+    if (neon_squashes(layer) && twini_prepared_targets(twin) == 1) {
         NAME(fold_relu)
         (mine, layer, NAME(take_weights)(mine, layer, NAME(knows_all)(layer)), totals, hard);
     } else {
         NAME(sum_products)(mine, layer, NAME(take_weights)(mine, layer, NAME(knows_all)(layer)));
-        neon_fold_sums(layer, mine->sum, 0, 0, totals, hard);
+        neon_fold_all_sums(twin, layer, mine->sum, 0, 0, totals, hard);
     }
 }
 

@@ -184,6 +184,20 @@ INLINE void neon_fold_sums(const twini_prepared_layer *layer, const int32_t *sum
         neon_keep(hard, second);
 }
 
+/* The same for all targets. */
+INLINE void neon_fold_all_sums(const twini_prepared_twin *twin, const twini_prepared_layer *layer,
+                               const int32_t *sum, const int32_t *of_query, int first,
+                               int32_t *totals, int32_t *hard) {
+    twini_prepared_layer one = *layer;
+    unsigned t;
+    for (t = 0; t < twini_prepared_targets(twin); t++, totals += TWIN_EIGHT_TOTALS) {
+        neon_fold_sums(&one, sum, of_query, first, totals, hard);
+        one.fold += twini_apart(layer->outputs);
+        one.hard += twini_apart(layer->outputs);
+        hard = hard ? hard + TWIN_EIGHT_TOTALS : 0;
+    }
+}
+
 /* silu, by a table for each fraction. Entry |z| is |z| - 2 bump(|z|), so silu
  * is the mean of z and its entry, whatever the curve of the pack.
  *
@@ -279,9 +293,9 @@ INLINE uint16x8_t neon_load_entries(const uint8_t *table, uint16_t *offsets) {
 }
 #endif
 
-/* Where activations go: to the next layer, or into the totals of one output or of both, as the
- * second may not be needed. */
-typedef enum neon_course { ONWARD, TO_ONE, TO_BOTH } neon_course;
+/* Where activations go: to the next layer; into the totals of one output or of both, as the second
+ * may not be needed; or, in the last layer for several targets, where sums would be. */
+typedef enum neon_course { ONWARD, TO_ONE, TO_BOTH, TO_BLOCK } neon_course;
 
 INLINE void neon_fold_four(neon_sums *total, const int16_t *weights, const neon_activations *h) {
     int16x8_t four = vcombine_s16(vld1_s16(weights), vdup_n_s16(0));
@@ -291,9 +305,35 @@ INLINE void neon_fold_four(neon_sums *total, const int16_t *weights, const neon_
     FOLD(*total, h[3], four, 3);
 }
 
+#if TWIN_TARGETS > 1
+/* Totals of all targets, from a block of activations. */
+static inline void neon_fold_block(const twini_prepared_twin *twin,
+                                   const twini_prepared_layer *layer, const int32_t *block,
+                                   int32_t *totals, int32_t *hard) {
+    const int16_t *h = (const int16_t *)(const void *)block;
+    unsigned t;
+    for (t = 0; t < twin->targets; t++, totals += TWIN_EIGHT_TOTALS) {
+        const int16_t *fold = layer->fold + t * twini_apart(layer->outputs);
+        const int16_t *other = layer->hard + t * twini_apart(layer->outputs);
+        neon_sums total = neon_set(0), second = total;
+        uint32_t o;
+        for (o = 0; o < layer->outputs; o++) {
+            neon_activations eight = vld1q_s16(h + TWIN_EIGHT * (size_t)o);
+            total = neon_fold_in(total, eight, fold[o]);
+            second = neon_fold_in(second, eight, other[o]);
+        }
+        neon_keep(totals, total);
+        if (hard) {
+            neon_keep(hard, second);
+            hard += TWIN_EIGHT_TOTALS;
+        }
+    }
+}
+#endif
+
 INLINE void neon_keep_totals(neon_course where, neon_sums total, neon_sums second, int32_t *totals,
                              int32_t *hard) {
-    if (where != ONWARD)
+    if (where == TO_ONE || where == TO_BOTH)
         neon_keep(totals, total);
     if (where == TO_BOTH && hard)
         neon_keep(hard, second);

@@ -10,8 +10,11 @@
 INLINE void NAME(send_four)(const neon_prepared_work *mine, const twini_prepared_layer *layer,
                             uint32_t o, const neon_activations *h, neon_course where,
                             neon_sums *total, neon_sums *second) {
+    uint32_t r;
     if (where == ONWARD)
         NAME(put_silu)(mine->next, o, h);
+    else if (where == TO_BLOCK)
+        FOUR_TIMES vst1q_s16((int16_t *)(void *)mine->sum + TWIN_EIGHT * (size_t)(o + r), h[r]);
     else
         neon_fold_four(total, layer->fold + o, h);
     if (where == TO_BOTH)
@@ -110,10 +113,30 @@ TWIN_NOT_INLINE static void NAME(to_both)(const neon_prepared_work *mine,
     NAME(further_silu)(mine, layer, TO_BOTH, totals, hard);
 }
 
+#if TWIN_TARGETS > 1
+TWIN_NOT_INLINE static void NAME(first_to_block)(const neon_prepared_work *mine,
+                                                 const twini_prepared_layer *layer,
+                                                 const int32_t *share, const int32_t *of_query) {
+    NAME(first_silu)(mine, layer, share, of_query, TO_BLOCK, 0, 0);
+}
+
+TWIN_NOT_INLINE static void NAME(to_block)(const neon_prepared_work *mine,
+                                           const twini_prepared_layer *layer) {
+    NAME(further_silu)(mine, layer, TO_BLOCK, 0, 0);
+}
+#endif
+
 INLINE void NAME(silu_order)(const twini_prepared_twin *twin, const int32_t *of_query,
                              const int32_t *of_anchors, neon_prepared_work *mine, int32_t *totals,
                              int32_t *hard) {
     const twini_prepared_layer *layer = twin->layer, *last = layer + twin->layers - 1;
+#if TWIN_TARGETS > 1
+    if (layer == last && twin->targets > 1) {
+        NAME(first_to_block)(mine, layer, of_anchors, of_query);
+        neon_fold_block(twin, layer, mine->sum, totals, hard);
+        return;
+    }
+#endif
     if (layer == last) {
         NAME(first_to_both)(mine, layer, of_anchors, of_query, totals, hard);
         return;
@@ -127,6 +150,13 @@ INLINE void NAME(silu_order)(const twini_prepared_twin *twin, const int32_t *of_
             break;
         NAME(onward)(mine, layer);
     }
+#if TWIN_TARGETS > 1
+    if (twin->targets > 1) {
+        NAME(to_block)(mine, layer);
+        neon_fold_block(twin, layer, mine->sum, totals, hard);
+        return;
+    }
+#endif
     if (hard)
         NAME(to_both)(mine, layer, totals, hard);
     else

@@ -159,18 +159,28 @@ INLINE void NAME(begin_totals)(prepared_totals *totals) {
     EACH_VECTOR totals->first[v] = totals->second[v] = set(0);
 }
 
-INLINE void NAME(add_four)(prepared_totals *totals, const twini_prepared_layer *layer, four h,
-                           uint32_t o, unsigned v, int scaled) {
+INLINE void NAME(add_four)(prepared_totals *totals, const int16_t *fold, const int16_t *hard,
+                           four h, unsigned v, int scaled) {
     int32_t weights;
     unsigned i;
     UNROLLED for (i = 0; i < 2; i++) {
         words two = NAME(side_by_side)(h.two[i]);
-        memcpy(&weights, layer->fold + o + 2 * i, sizeof weights);
+        memcpy(&weights, fold + 2 * i, sizeof weights);
         totals->first[v] = add_products(totals->first[v], two, set(weights));
         if (scaled) {
-            memcpy(&weights, layer->hard + o + 2 * i, sizeof weights);
+            memcpy(&weights, hard + 2 * i, sizeof weights);
             totals->second[v] = add_products(totals->second[v], two, set(weights));
         }
+    }
+}
+
+/* The same for all targets. */
+INLINE void NAME(add_to_all)(prepared_totals *totals, const twini_prepared_layer *layer,
+                             unsigned targets, four h, uint32_t o, unsigned v, int scaled) {
+    unsigned t;
+    for (t = 0; t < targets; t++) {
+        size_t at = t * twini_apart(layer->outputs) + o;
+        NAME(add_four)(totals + t, layer->fold + at, layer->hard + at, h, v, scaled);
     }
 }
 
@@ -215,22 +225,23 @@ static void NAME(share_of_query)(const twini_prepared_twin *twin, const int16_t 
 /* Layers are copies here, as a compiler may assume that writes change any other. */
 INLINE void NAME(prepared_layers)(const twini_prepared_twin *twin, const int32_t *of_query,
                                   const int32_t *of_anchors, uint8_t *in, int32_t *totals, int silu,
-                                  int scaled) {
+                                  int scaled, unsigned targets) {
     int32_t *sum = (int32_t *)(void *)(in + NAME(block_bytes)(twin->widest));
     twini_prepared_layer layer = twin->layer[0];
     const first_shares shares = {of_anchors, {of_query, of_query + twini_padded(layer.outputs)}};
     prepared_way how = NAME(prepared_way_of)(&layer, silu);
-    unsigned depth, last = twin->layers - 1u;
-    prepared_totals total;
+    unsigned depth, last = twin->layers - 1u, t;
+    prepared_totals total[TWIN_TARGETS];
     uint32_t o, v;
-    NAME(begin_totals)(&total);
+    for (t = 0; t < targets; t++)
+        NAME(begin_totals)(total + t);
     for (o = 0; o < layer.outputs; o += 4)
         EACH_VECTOR {
             four h = NAME(first_four)(&layer, &how, &shares, o, v, silu);
             if (last)
                 NAME(put_four)(in, o, v, h);
             else
-                NAME(add_four)(&total, &layer, h, o, v, scaled);
+                NAME(add_to_all)(total, &layer, targets, h, o, v, scaled);
         }
     for (depth = 1; depth <= last; depth++) {
         NAME(sum_products)(&twin->layer[depth], in, sum);
@@ -242,24 +253,35 @@ INLINE void NAME(prepared_layers)(const twini_prepared_twin *twin, const int32_t
                 if (depth < last)
                     NAME(put_four)(in, o, v, h);
                 else
-                    NAME(add_four)(&total, &layer, h, o, v, scaled);
+                    NAME(add_to_all)(total, &layer, targets, h, o, v, scaled);
             }
     }
-    NAME(end_totals)(&total, totals, scaled);
+    for (t = 0; t < targets; t++)
+        NAME(end_totals)(total + t, totals + t * TWIN_EIGHT_TOTALS, scaled);
 }
 
-/* In each of these `silu` and `scaled` are known at compile time. */
+/* In each of these `silu` and `scaled` are known at compile time, and so is that there is one
+ * target. */
+INLINE void NAME(predict_targets)(const twini_prepared_twin *twin, const int32_t *of_query,
+                                  const int32_t *of_anchors, uint8_t *in, int32_t *totals,
+                                  unsigned targets) {
+    if (twin->silu && twin->scaled)
+        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 1, 1, targets);
+    else if (twin->silu)
+        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 1, 0, targets);
+    else if (twin->scaled)
+        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 0, 1, targets);
+    else
+        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 0, 0, targets);
+}
+
 static void NAME(predict_eight)(const twini_prepared_twin *twin, const int32_t *of_query,
                                 const int32_t *of_anchors, void *room, int32_t *totals) {
     uint8_t *in = (uint8_t *)room;
-    if (twin->silu && twin->scaled)
-        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 1, 1);
-    else if (twin->silu)
-        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 1, 0);
-    else if (twin->scaled)
-        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 0, 1);
+    if (twini_prepared_targets(twin) > 1)
+        NAME(predict_targets)(twin, of_query, of_anchors, in, totals, twini_prepared_targets(twin));
     else
-        NAME(prepared_layers)(twin, of_query, of_anchors, in, totals, 0, 0);
+        NAME(predict_targets)(twin, of_query, of_anchors, in, totals, 1);
 }
 
 static const twini_form NAME(form) = {
