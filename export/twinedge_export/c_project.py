@@ -75,6 +75,7 @@ class _Form(NamedTuple):
 
     home: str
     header: str
+    release: str  # the header with the self-test
     window: str  # what includes twin_window.h
     settings: str  # the file that has them
     where: str
@@ -86,6 +87,7 @@ class _Form(NamedTuple):
 _AS_FILES = _Form(
     home="src/twinedge",
     header="src/twinedge/include/twin.h",
+    release="src/twinedge/include/twin_release.h",
     window='#include "src/twinedge/include/twin_window.h"\n',
     settings="src/twinedge/include/twin_config.h",
     where="`src/twinedge`",
@@ -102,6 +104,7 @@ target_link_libraries(model PRIVATE twinedge::twinedge)""",
 _AS_ONE = _Form(
     home=".",
     header="twin.h",
+    release="twin.h",
     window="",  # it is part of twin.h
     settings="twin.h",
     where="`twin.c` and `twin.h`",

@@ -16,7 +16,8 @@
  *     twin_signed part;
  *     if (twin_signature(pack, sizeof pack, &part) != TWIN_OK ||
  *         !signature_is_good(part.message, part.message_size, part.signature))
- *         do_without_it(); */
+ *         do_without_it();
+ */
 
 #ifndef TWIN_RELEASE_H
 #define TWIN_RELEASE_H

@@ -113,13 +113,22 @@ twin_status twin_signature(twin_pack pack, uint32_t size, twin_signed *part) {
     return TWIN_OK;
 }
 
-/* Whether a prediction is the one at `answer`. */
-static unsigned twini_is_answer(const twin_raw *raw, twin_flash answer) {
+/* Whether what is predicted of a target is the answer in the pack. */
+static unsigned twini_is_answer(const twin_run *run, unsigned target, twin_flash answer) {
+    twin_raw raw;
     uint32_t scale = 0;
-#if TWIN_INTERVALS
-    scale = raw->scale;
+#if TWIN_TARGETS > 1
+    if (twin_read_target_raw(run, target, &raw))
+        return 0;
+#else
+    (void)target;
+    if (twin_read_raw(run, &raw))
+        return 0;
 #endif
-    return twini_i32(answer) == raw->mean && twini_u32(answer + 4) == raw->root &&
+#if TWIN_INTERVALS
+    scale = raw.scale;
+#endif
+    return twini_i32(answer) == raw.mean && twini_u32(answer + 4) == raw.root &&
            twini_u32(answer + 8) == scale;
 }
 
@@ -129,9 +138,8 @@ twin_status twin_self_test_step(const twin_model *model, twin_pack pack, uint16_
     twini_section found;
     twin_status status;
     twin_run run;
-    twin_raw raw;
-    unsigned count, i;
-    uint32_t row;
+    unsigned count, i, right = 1, targets = twini_targets(model);
+    uint32_t row, entry;
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
     status = twini_find_section(at, twini_u32(at + 8), SELF_TEST, &found);
@@ -141,13 +149,14 @@ twin_status twin_self_test_step(const twin_model *model, twin_pack pack, uint16_
     if (!at)
         return TWIN_ERROR_UNTESTED;
     row = 2 * twini_align(model->features, 2);
+    entry = row + ANSWER * targets;
     if (found.length < TEST_HEAD)
         return TWIN_ERROR_SECTION;
     count = twini_u16(at);
-    if (count - 1 >= MOST_QUERIES || number >= count || twini_u16(at + 2) != 1 ||
-        found.length != TEST_HEAD + count * (row + ANSWER))
+    if (count - 1 >= MOST_QUERIES || number >= count || twini_u16(at + 2) != targets ||
+        found.length != TEST_HEAD + count * entry)
         return TWIN_ERROR_SECTION;
-    at += (twini_size)(TEST_HEAD + number * (row + ANSWER));
+    at += (twini_size)(TEST_HEAD + number * entry);
     if (model->features & 1u && twini_u16(at + (twini_size)row - 2))
         return TWIN_ERROR_PADDING;
     status = twini_begin(&run, model, scratch, size, 0);
@@ -155,11 +164,12 @@ twin_status twin_self_test_step(const twin_model *model, twin_pack pack, uint16_
         status = twini_set_feature(&run, i, twini_i16(at + 2 * i));
     if (!status) {
         (void)twin_step(&run, TWIN_ALL);
-        status = twin_read_raw(&run, &raw);
+        for (i = 0; i < targets; i++)
+            right &= twini_is_answer(&run, i, at + (twini_size)(row + ANSWER * i));
     }
     if (status == TWIN_ERROR_SCRATCH)
         return status;
-    if (status || !twini_is_answer(&raw, at + (twini_size)row))
+    if (status || !right)
         return TWIN_ERROR_SELF_TEST;
     return number + 1u < count ? TWIN_MORE : TWIN_OK;
 }

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twinedge.pack import write_pack
+from twinedge.pack import joined, write_pack
 from twinedge.pack.layout import Kind
 from twinedge.pack.release import ED25519, Identity, SelfTest, prepare_signature, read_signature
 from twinedge.pack.sections import Content, join, split
+from twinedge.runtime.self_test import identified
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +122,50 @@ def test_a_query_that_the_pack_refuses_fails(tested, releases, packs, cases):
     test = releases.self_test(pack)
     test.queries[1, 0] = -32768
     assert tested(releases.released(pack, test=test)) == "self_test"
+
+
+# Opens a file, runs its self-test, and ends with the status, positive.
+PROGRAM = """
+#include "twin_release.h"
+#include <stdio.h>
+static uint32_t pack[4096], scratch[4096];
+int main(int count, char **words) {
+    twin_model model;
+    twin_status status;
+    FILE *file = fopen(words[count - 1], "rb");
+    status = twin_open(&model, pack, (uint32_t)fread(pack, 1, sizeof pack, file));
+    fclose(file);
+    if (status)
+        return 100 - (int)status;
+    return -(int)twin_self_test(&model, pack, scratch, sizeof scratch);
+}
+"""
+
+
+def test_every_answer_of_every_target_counts(native, objects, pack, tmp_path):
+    options = (*native.SANITIZED, "-DTWIN_TARGETS=3")
+    (tmp_path / "main.c").write_text(PROGRAM)
+    sources = [tmp_path / "main.c", *objects(*options)]
+    program = native.compile_c(tmp_path / "main", *options, "-DTWIN_HOST=0", sources=sources)
+
+    def tested(pack):
+        (tmp_path / "model.twin").write_bytes(write_pack(pack, metadata=False))
+        done = native.attempt(program, tmp_path / "model.twin")
+        return native.name_of(-done.returncode)
+
+    other = replace(pack, targets=pack.targets // 3 + 5)
+    whole = identified(joined([pack, other]))
+    assert tested(whole) == tested(identified(pack)) == "ok"
+    test = SelfTest.read(whole.release.self_test, whole.features, 2)
+    for row, target, name in ((0, 0, "mean"), (0, 1, "mean"), (1, 1, "root"), (1, 0, "scale")):
+        answers = test.answers.copy()
+        answers[name][row, target] += 1
+        wrong = SelfTest(test.queries, answers).content()
+        assert (
+            tested(replace(whole, release=replace(whole.release, self_test=wrong))) == "self_test"
+        )
+    few = SelfTest(test.queries, test.answers[:, :1]).content()
+    assert tested(replace(whole, release=replace(whole.release, self_test=few))) == "section"
 
 
 def test_a_self_test_needs_an_open_model_and_its_scratch(native, library, tested, releases, pack):
