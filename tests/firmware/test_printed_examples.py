@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinedge.pack import write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("docs/embedding.md", "docs/security.md", "firmware_ref/README.md")
-HEADERS = ("twin.h", "twin_watch.h", "twin_store.h")
+PAGES = ("docs/embedding.md", "docs/security.md", "docs/updates.md", "firmware_ref/README.md")
+HEADERS = ("twin.h", "twin_release.h", "twin_watch.h", "twin_store.h")
 GOOD = (0.5, -1.25)
 FAR = (1e30, -1e30)
 QUERIES = np.array(
@@ -24,6 +23,7 @@ ANSWERED = QUERIES[~np.isnan(QUERIES).any(axis=1)]
 # What a reader would supply.
 AROUND = """
 #include "twin_host.h"
+#include "twin_release.h"
 #include "twin_store.h"
 #include "twin_watch.h"
 #include <math.h>
@@ -42,7 +42,7 @@ static uint32_t scratch[1024], size = sizeof pack;
 static int served;
 static float x[FEATURES], target, y;
 static int16_t query[FEATURES];
-static const void *signature;
+static twin_signed part;
 static twin_model model;
 static {prediction} out;
 static twin_run run;
@@ -83,7 +83,7 @@ static void control_loop(void) {{ }}
 static void do_something_else(void) {{ }}
 static void feed_the_watchdog(void) {{ }}
 static int signature_is_good(const void *at, uint32_t bytes, const void *by) {{
-    return at != NULL && bytes > 0 && !by;
+    return at != NULL && bytes > 0 && by;
 }}
 
 static int example(void) {{
@@ -138,12 +138,12 @@ def number(value):
 
 
 @pytest.fixture
-def printed(native, objects, pack, tmp_path):
+def printed(native, objects, releases, pack, tmp_path):
     """Compile an example with what it needs, and run it: ``printed(code)`` are its lines."""
 
     def run(code):
         code = re.sub(r"#include.*\n|static uint32_t scratch\[1024\];\n", "", code)
-        content = write_pack(pack)
+        content = releases.release(pack)
         q = np.where(np.isnan(QUERIES), NO_FILL, reference.quantise(pack, np.nan_to_num(QUERIES)))
         source = tmp_path / "example.c"
         source.write_text(

@@ -1,6 +1,7 @@
 """Two banks: an update proves itself or is undone, and no file that is wrong gets that far."""
 
 import ctypes
+import re
 import struct
 from dataclasses import replace
 
@@ -351,3 +352,32 @@ def test_banks_that_cannot_be_written_keep_the_pack_in_use(device, flash, other,
         assert made.start() == "ok"
         assert made.in_use() == first
         assert made.update(data) == "ok"
+
+
+# What a reader of the header would supply.
+AROUND = """
+#include "twin_slots.h"
+#include "twin_watch.h"
+extern const twin_storage journal, banks;
+extern const void *const BANKS[2];
+extern uint32_t memory[64], scratch[512];
+extern twin_slots slots; extern twin_check check; extern twin_model model, other;
+extern twin_watch watch; extern void *keys; extern uint8_t piece[64]; extern uint32_t count;
+int verify(void *context, const twin_signed *part); uint32_t receive(uint8_t *to);
+void do_without_it(void); void feed_the_watchdog(void); void restart(void);
+void report(const char *text); twin_status example(twin_status status);
+twin_status example(twin_status status) {
+%s
+    return status;
+}
+"""
+
+
+def test_the_examples_of_the_header_compile(native, tmp_path):
+    header = (native.FIRMWARE / "include" / "twin_slots.h").read_text()
+    found = re.findall(r"(?m)(?:^ \*     .*\n)+", header)
+    assert len(found) == 3
+    for number, code in enumerate(found):
+        source = tmp_path / f"example{number}.c"
+        source.write_text(AROUND % re.sub(r"(?m)^ \* ?", "", code))
+        native.compile_c(tmp_path / "example.o", "-O2", "-c", sources=[source])
