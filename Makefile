@@ -108,6 +108,12 @@ $(ESPHOME): constraints-esphome.txt tools/esphome-env | $(VENV)/dev.stamp
 	@PYTHON=$(BIN)/python tools/esphome-env build/esphome >/dev/null
 	@touch $@
 
+# Verifies signatures in the examples; only tests of boards need it.
+MONOCYPHER := build/monocypher/monocypher-ed25519.h
+$(MONOCYPHER): tools/monocypher
+	@$(PYTHON) tools/monocypher $(@D)
+	@touch $@
+
 # No emulators, no browser, no Debian package beyond a C compiler.
 CORE := tests/anchors tests/budget tests/data tests/encoding tests/evaluation tests/pack tests/scoring tests/test_*.py \
 	tests/runtime/test_reference.py tests/runtime/test_native.py tests/runtime/test_journal.py \
@@ -118,11 +124,11 @@ check: $(VENV)/check.stamp ## What to run every few minutes: style, types and th
 	@$(TYPES)
 	@$(PYTEST) -q -m 'not slow' $(CORE) $(ARGS)
 
-test: lint $(AXE) $(ESPHOME) ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
+test: lint $(AXE) $(ESPHOME) $(MONOCYPHER) ## Lint, then run the quick tests (ARGS="-k anchors" picks some)
 	@$(PYTEST) -m 'not slow' $(ARGS)
 	@$(BOARDS)
 
-test-all: lint $(AXE) $(ESPHOME) ## Lint, then run all tests, including those that train for minutes
+test-all: lint $(AXE) $(ESPHOME) $(MONOCYPHER) ## Lint, then run all tests, including those that train for minutes
 	@$(PYTEST) $(ARGS)
 	@$(BOARDS)
 
@@ -148,7 +154,7 @@ ifdef C_FILES
 	@clang-format -i $(C_FILES)
 endif
 
-coverage: $(VENV)/dev.stamp $(AXE) $(ESPHOME) ## Lines and branches that the quick tests reach, in C and in Python
+coverage: $(VENV)/dev.stamp $(AXE) $(ESPHOME) $(MONOCYPHER) ## Lines and branches that the quick tests reach, in C and in Python
 	@$(MAKE) --no-print-directory -C firmware_ref coverage PYTHON=$(CURDIR)/$(BIN)/python
 	@$(PYTEST) -m 'not slow' --cov --cov-report=html:build/coverage --cov-report=json:build/coverage.json $(ARGS)
 	@$(BIN)/python tools/coverage build/coverage.json --lines 98 --branches 95

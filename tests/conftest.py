@@ -262,6 +262,21 @@ def tflite_runtime(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def monocypher():
+    """Folder of the C source of Monocypher, which verifies signatures in examples."""
+    home = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, home / "tools" / "monocypher", home / "build" / "monocypher"],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode and not os.environ.get("CI"):
+        pytest.skip(done.stderr[-200:])
+    assert not done.returncode, done.stderr
+    return home / "build" / "monocypher"
+
+
+@pytest.fixture(scope="session")
 def fleet_pack(tiny_run, tmp_path_factory) -> Path:
     """A pack that can learn, for a fleet of devices.
 

@@ -17,6 +17,8 @@ def defined_in(path):
 
 packs = defined_in(TESTS / "pack" / "random_packs.py")
 cases = defined_in(TESTS / "firmware" / "cases.py")
+native = defined_in(TESTS / "firmware" / "library.py")
+devices = defined_in(TESTS / "ports" / "devices.py")
 golden = defined_in(TESTS / "golden" / "packs.py")
 
 

@@ -81,6 +81,16 @@ def sizes_of(link_map: str, *, libraries: bool) -> Sizes:
     return Sizes(**total)
 
 
+def sizes_by_file(link_map: str) -> dict[str, Sizes]:
+    """Add up the sections of each object file, by its name without ``.o``."""
+    total: dict[str, dict[str, int]] = {}
+    for one in _sections(link_map):
+        if not one.of_library:
+            own = total.setdefault(PurePath(one.file).stem, dict.fromkeys(Sizes._fields, 0))
+            own[one.kind] += one.size
+    return {name: Sizes(**sizes) for name, sizes in total.items()}
+
+
 def runtime_ranges(link_map: str) -> list[tuple[int, int]]:
     """Start and size of all code of the runtime that a prediction may execute."""
     return [
@@ -185,6 +195,10 @@ class Builder:
         Whether to compile the runtime as one file.
     program : str
         Program of the harness: a file in ``ports/harness``, without its suffix.
+    sources : tuple of Path
+        More files that belong to the program.
+    foreign : tuple of Path
+        Files of others, which are compiled without warnings.
     """
 
     board: Port
@@ -192,6 +206,8 @@ class Builder:
     flags: tuple[str, ...] = ()
     single_file: bool = False
     program: str = "main"
+    sources: tuple[Path, ...] = ()
+    foreign: tuple[Path, ...] = ()
     _objects: list[Path] = field(default_factory=list)
     _runtime_objects: list[Path] = field(default_factory=list)
 
@@ -244,10 +260,13 @@ class Builder:
             self._compile_runtime()
         board = self.board
         harness = board.folder.parent / "harness" / f"{self.program}.c"
-        sources = [harness, *(board.folder / source for source in board.sources)]
+        sources = [harness, *(board.folder / source for source in board.sources), *self.sources]
         # Keep loops of the harness from becoming library calls, which would count.
         plain = "-fno-tree-loop-distribute-patterns"
         self._gcc("-c", *WARNINGS, plain, *map(str, sources))
+        if self.foreign:
+            self._gcc("-c", "-w", *map(str, self.foreign))
+            sources += self.foreign
         self._objects = [*self._runtime_objects, *self._objects_of(sources)]
 
     def _compile_runtime(self) -> None:

@@ -32,11 +32,11 @@ static const uint32_t sha256_rounds[64] = {
     0xc67178f2u};
 
 static void sha256_begin(sha256 *hash) {
-    static const uint32_t start[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
+    static const uint32_t first[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
                                       0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
     unsigned i;
     for (i = 0; i < 8; i++)
-        hash->state[i] = start[i];
+        hash->state[i] = first[i];
     hash->size = 0;
 }
 
@@ -84,7 +84,9 @@ static void sha256_end(sha256 *hash, uint8_t *bytes) {
     uint32_t bits = 8 * hash->size;
     unsigned i;
     sha256_add_byte(hash, 0x80);
-    while (hash->size % SHA256_BLOCK != SHA256_BLOCK - 4) /* the length has 64 bits, mostly zero */
+    while (hash->size % SHA256_BLOCK != SHA256_BLOCK - 8)
+        sha256_add_byte(hash, 0);
+    for (i = 0; i < 4; i++) /* the length has 64 bits, and the first of them are zero */
         sha256_add_byte(hash, 0);
     for (i = 4; i--;)
         sha256_add_byte(hash, (uint8_t)(bits >> 8 * i));

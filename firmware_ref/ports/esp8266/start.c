@@ -8,26 +8,38 @@ void board_fault(void);
 
 extern uint32_t board_bss[], board_bss_end[];
 
-enum { EXIT = 1, WRITE = 4, STDOUT = 1 };
+enum { EXIT = 1, READ = 3, WRITE = 4, STDIN = 0, STDOUT = 1 };
 
-static void ask_host(int what, int first, const char *second, int third) {
+static int ask_host(int what, int first, const char *second, int third) {
     register int a2 __asm("a2") = what;
     register int a3 __asm("a3") = first;
     register const char *a4 __asm("a4") = second;
     register int a5 __asm("a5") = third;
     /* The answer comes in a2, an error in a3. */
     __asm volatile("simcall" : "+r"(a2), "+r"(a3) : "r"(a4), "r"(a5) : "memory");
+    return a2;
 }
 
 void board_write(const char *text) {
     int length = 0;
     while (text[length])
         length++;
-    ask_host(WRITE, STDOUT, text, length);
+    (void)ask_host(WRITE, STDOUT, text, length);
+}
+
+void board_read(void *bytes, size_t size) {
+    char *to = (char *)bytes;
+    while (size) {
+        int count = ask_host(READ, STDIN, to, (int)size);
+        if (count <= 0)
+            board_exit(3);
+        to += count;
+        size -= (size_t)count;
+    }
 }
 
 void board_exit(int status) {
-    ask_host(EXIT, status, 0, 0);
+    (void)ask_host(EXIT, status, 0, 0);
     for (;;)
         ;
 }
@@ -41,6 +53,13 @@ uint32_t board_counter(void) {
     uint32_t value;
     __asm volatile("rsr %0, ccount" : "=r"(value));
     return value;
+}
+
+/* Not a reset of the core, but the program begins anew: its stack, and what starts as zero. */
+void board_restart(void) {
+    __asm volatile("mov a1, %0\n jx %1" : : "r"(board_stack), "r"(board_start));
+    for (;;)
+        ;
 }
 
 void board_fault(void) {

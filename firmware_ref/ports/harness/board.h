@@ -23,4 +23,9 @@ __attribute__((noreturn)) void board_exit(int status);
 void board_start_counter(void);
 uint32_t board_counter(void);
 
+/* Only for update.c: wait for bytes of the serial line; and start again, as after a reset. What is
+ * in the section .kept stays. */
+void board_read(void *bytes, size_t size);
+__attribute__((noreturn)) void board_restart(void);
+
 #endif
