@@ -12,6 +12,9 @@ and mathematics scores of 420 districts. Each is trained by default, and exporte
                  leaves of all targets; numbers of leaves and trees are chosen on validation rows
     network      one ordinary multi-output network in the same bytes, 8 bits per weight, trained
                  like the twins, with teachers, and rounded by TensorFlow's converter
+    board        instructions of a query on a Cortex-M4, counted by its emulator: of a pack of all
+                 targets, and of the first one alone; of the default shape with silu, trained for an
+                 instant, as cost does not depend on the weights
 
 All errors are those of test rows in integers. ``coverage`` is the share of these in 90 % intervals.
 
@@ -33,7 +36,7 @@ from benchmarks.harness.cells import PACKAGES, Benchmark
 from benchmarks.harness.interval_scores import COVERAGE
 from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record
-from benchmarks.harness.rows import ANCHORS, Points, room
+from benchmarks.harness.rows import ANCHORS, DEFAULT, MEMBERS, Points, room
 from benchmarks.rivals import in_integers
 from twinedge import AnnRegressor, TwinRegressor, data, export, load, scoring
 from twinedge.budget import Model, ann_bytes
@@ -42,13 +45,18 @@ from twinedge.data.fetch import DATA_VARIABLE, data_folder
 from twinedge.errors import InputError
 from twinedge.evaluation.small_trees import fit_small_trees
 from twinedge.pack import read_pack, write_pack
+from twinedge.runtime.pack_calibration import calibrate_targets
+from twinedge_export.boards import Builder, port_named, run_pack
+from twinedge_export.boards.build import flags_for
+from twinedge_export.quantise import quantise
 
 SPLITS = 10
-KINDS = ("joint", "own", "forest", "network")
+KINDS = ("joint", "own", "forest", "network", "board")
 RIVALS = ("forest", "network")
-RECIPES = ("forest",)  # what does not depend on the training
+RECIPES = ("forest", "board")  # what does not depend on the training
+BOARD, QUERIES, STEPS = "mps2-an386", 4, 200
 WITHIN = 1.02  # how much worse a target of a joint pack may be
-LARGER = 0.06  # how much larger each further target may make a pack
+LARGER, LONGER = 0.06, 0.08  # what each further target may add to bytes, and to instructions
 COVERED = (0.87, 0.94)
 
 
@@ -142,7 +150,7 @@ def compute(job: Job) -> dict[str, Any]:
             for target in range(train[1].shape[1])
         ]
         return {name: [part.get(name) for part in parts] for name in parts[0]}
-    return (forest if job.kind == "forest" else network)(train, validation, test)
+    return {"forest": forest, "network": network, "board": board}[job.kind](train, validation, test)
 
 
 def _with_target(points: Points, target: int) -> Points:
@@ -236,6 +244,31 @@ def network(train: Points, validation: Points, test: Points) -> dict[str, Any]:
     }
 
 
+def board(train: Points, validation: Points, test: Points) -> dict[str, Any]:
+    """Count instructions; every answer is compared with the reference, bit for bit."""
+    twins, hidden = MEMBERS, DEFAULT[MEMBERS]
+    shape = {"twins": twins, "hidden": hidden, "activation": "silu", "input_map": "none"}
+    model = TwinRegressor(**shape, steps=STEPS, random_state=0).fit(*train, validation=validation)
+    rows = model.with_all_targets()[1][:ANCHORS]
+    pack = quantise(model, [rows[twin::twins] for twin in range(twins)], intervals=True)
+    pack = calibrate_targets(pack, *validation)
+    x = test[0][:QUERIES].astype(np.float32)
+    found: dict[str, Any] = {"anchors": len(pack.targets)}
+    for name, one in (("joint", pack), ("own", pack.single(0))):
+        with TemporaryDirectory() as folder:
+            builder = Builder(port_named(BOARD), Path(folder), flags_for(one))
+            done = run_pack(builder, write_pack(one, metadata=False), x)
+        assert not len(done.mismatches)
+        sizes = done.image.sizes
+        found[name] = {
+            "instructions": done.instructions_per_query,
+            "text": sizes.text,
+            "ram": done.ram_bytes,
+            "stack": done.stack_bytes,
+        }
+    return found
+
+
 def summarise(cells: Cells) -> dict[str, Any]:
     """Sum up each target, and the bytes of each table, over the splits that both packs have."""
     lines, sizes = [], []
@@ -259,6 +292,10 @@ def summarise(cells: Cells) -> dict[str, Any]:
                 "refused": len(refused),
             }
         )
+        costs = found["board"].get("0")
+        if costs is not None:
+            each = [costs[kind]["instructions"] for kind in ("joint", "own")]
+            sizes[-1]["instructions"], sizes[-1]["instructions_ratio"] = each, each[0] / each[1]
         targets = ("heating", "cooling") if name == "ee" else PUBLIC[name].targets
         lines += [
             {"table": name, "target": target, **_compared(found, packs, number)}
@@ -313,6 +350,10 @@ def _holds(lines: list[dict[str, Any]], sizes: list[dict[str, Any]]) -> dict[str
     for one in sizes:
         most = 1 + LARGER * (len(one["own"]) - 1)
         found[f"{one['table']}: at most 6 % larger for each further target"] = one["ratio"] <= most
+        if "instructions_ratio" in one:
+            most = 1 + LONGER * (len(one["own"]) - 1)
+            longer = f"{one['table']}: at most 8 % longer on a Cortex-M4 for each further target"
+            found[longer] = one["instructions_ratio"] <= most
     return found
 
 
@@ -331,6 +372,7 @@ def show(record: Record) -> None:
         print(
             f"{one['table']}: {one['joint']:,.0f} bytes, own packs {own}, ratio {one['ratio']:.3f}"
             f", refused {one['refused']}"
+            + (f", instructions {one['instructions_ratio']:.3f}" if "instructions" in one else "")
         )
     for promise, kept in record["holds"].items():
         print(f"{'yes' if kept else 'NO':4}{promise}")
@@ -347,10 +389,18 @@ def pages(record: Record) -> Tables:
         numbers += [f"{line[f'to_{k}']:.3f}" if f"to_{k}" in line else "-" for k in RIVALS]
         rows.append([f"{line['table']}, {line['target']}", *numbers])
     sizes = [
-        [one["table"], f"{one['joint']:,.0f}", f"{np.mean(one['own']):,.0f}", f"{one['ratio']:.3f}"]
+        [
+            one["table"],
+            f"{one['joint']:,.0f}",
+            f"{np.mean(one['own']):,.0f}",
+            f"{one['ratio']:.3f}",
+            *([f"{n:,}" for n in one["instructions"]] if "instructions" in one else ["-", "-"]),
+            f"{one['instructions_ratio']:.3f}" if "instructions" in one else "-",
+        ]
         for one in record["bytes"]
     ]
     of_bytes = ["table", "bytes of the joint pack", "of one own pack", "ratio"]
+    of_bytes += ["instructions on a Cortex-M4", "of one own pack", "ratio"]
     tables = markdown(header, rows), markdown(of_bytes, sizes)
     return {"docs/training.md": {"targets": tables[0], "bytes of targets": tables[1]}}
 
@@ -373,6 +423,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
         for name in tables
         for split in range(min(options.splits, SPLITS))
         for kind in kinds
+        if kind != "board" or not split
     ]
 
 

@@ -126,6 +126,7 @@ def test_a_target_is_compared_on_splits_that_both_packs_have(benchmark_named, ca
         for kind, one in (("joint", joint), ("own", own))
         for split in range(3)
     }
+    cells["board/ee/0"] = {"joint": {"instructions": 110}, "own": {"instructions": 100}}
     cells["own/ee/1"] = own | {"refused": [None, "too far off"]}
     cells["forest/ee/0"] = {"rmse": [4.0, 4.0]}
     del cells["own/ee/2"]
@@ -136,8 +137,8 @@ def test_a_target_is_compared_on_splits_that_both_packs_have(benchmark_named, ca
     assert "to_network" not in first
     assert (first["suffers"], second["suffers"]) == (0, 1)
     (size,) = record["bytes"]
-    assert (size["ratio"], size["refused"]) == (1.05, 1)
-    assert [*record["holds"].values()] == [True, True, False, False, True]
+    assert (size["ratio"], size["refused"], size["instructions_ratio"]) == (1.05, 1, 1.1)
+    assert [*record["holds"].values()] == [True, True, False, False, True, False]
 
 
 @pytest.mark.slow
