@@ -113,6 +113,20 @@ def test_missing_targets_are_learnt_from_the_other_rows(gappy):
     np.testing.assert_allclose(gappy.rmse(X, some), known)
 
 
+def test_a_score_is_the_mean_over_targets_of_the_rows_that_measured_them(gappy):
+    X, Y = table(60, missing=0.5, seed=1)
+    weights = np.arange(1.0, 61)
+    for each in (None, weights):
+        alone = []
+        for number in range(2):
+            known = np.isfinite(Y[:, number])
+            of_known = None if each is None else each[known]
+            one = gappy.of_target(number)
+            alone.append(one.score(X[known], Y[known, number], of_known))
+        assert gappy.score(X, Y, each) == pytest.approx(np.mean(alone))
+    assert np.isnan(Y).any()
+
+
 def test_points_on_site_may_miss_targets(gappy):
     X, Y = table(6, seed=2)
     before = gappy.predict(X)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
@@ -395,6 +396,20 @@ class NetworkRegressor(RegressorMixin, TableReader):
         y = check_targets(y, count, self.targets_)
         pairs = zip(predicted.T, y.T, strict=True)
         return np.array([scoring.rmse(*measured_rows(*pair, weights)) for pair in pairs])
+
+    def score(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
+        """Share of the variance explained, R squared; of several targets, its mean over them.
+
+        Each target is scored on the rows that measured it.
+        """
+        if self.targets_ == 1:
+            return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X)
+        count = len(predicted)
+        weights = None if sample_weight is None else check_weights(sample_weight, count)
+        pairs = zip(predicted.T, check_targets(y, count, self.targets_).T, strict=True)
+        known = (measured_rows(*pair, weights) for pair in pairs)
+        return float(np.mean([r2_score(y, mean, sample_weight=each) for mean, y, each in known]))
 
 
 def _numbered(groups: Any, rows: int) -> Groups:
