@@ -47,9 +47,9 @@ CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline
 	--enable=warning,style,performance,portability -I firmware_ref/include -I firmware_ref/src
 
 # Strictly typed: the packages, what benchmarks share, and what computes the paper's tables; for the
-# lowest and the highest version of Python.
+# highest version of Python, and the packages for the lowest, for which numpy no longer states its types.
 MYPY      := $(BIN)/mypy --no-error-summary
-TYPES     := $(MYPY) && $(MYPY) --python-version 3.13 && $(MYPY) -p benchmarks.harness -p benchmarks.reproduction
+TYPES     := $(MYPY) && $(MYPY) --python-version 3.10 --no-warn-return-any --no-warn-unused-ignores && $(MYPY) -p benchmarks.harness -p benchmarks.reproduction
 
 .PHONY: help demo amalgamation dist version site figures wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
 	debian-demo debian-check debian-dev

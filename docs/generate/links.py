@@ -26,12 +26,14 @@ _CODE = re.compile(r"(?ms)^(`{3,})[^\n]*\n.*?^\1[ \t]*$|(?<!`)(`+)(?!`).+?(?<!`)
 
 
 def _zipped(path: Path) -> Path:
-    """Return a record of measurements in a zip, as some are large: a tenth of the bytes."""
-    packed = ROOT / "build" / "records" / f"{path.name}.zip"
+    """Return a zip of a folder, or of a record of measurements, as some are large."""
+    packed = ROOT / "build" / "linked" / f"{path.name}.zip"
     packed.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(packed, "w") as archive:
-        entry = zipfile.ZipInfo(path.name)  # of no particular time
-        archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+        for one in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if one.is_file() and not {"build", "__pycache__"} & set(one.parts[-3:-1]):
+                entry = zipfile.ZipInfo(str(one.relative_to(path.parent)))  # of no particular time
+                archive.writestr(entry, one.read_bytes(), zipfile.ZIP_DEFLATED, 9)
     return packed
 
 
@@ -48,7 +50,7 @@ def relinked(text: str, source: Path, page: Path) -> str:
         if name in PAGES:
             path, own, replaced = PAGES[name].partition("#")
             found, mark, anchor = DOCS / path, mark or own, anchor or replaced
-        elif found.suffix == ".json" and found.is_file():
+        elif found.is_dir() or (found.suffix == ".json" and found.is_file()):
             found = _zipped(found)
         return f"{start}{os.path.relpath(found, page.parent)}{mark}{anchor}{end}"
 

@@ -130,12 +130,14 @@ def visit(blank, address):
 def test_everybody_can_read_the_pages(site, visit, violations, every, width):
     found = sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
     dark = width == WIDTHS[0]
+    # Colours take most of the time, and do not depend on the width.
+    rules = {"color-contrast": {"enabled": width != WIDTHS[1]}}
     for name in found if every else [ONE[width]]:
         page = visit(name, width=width, dark=dark)
         assert page.evaluate("document.documentElement.scrollWidth") == width, name
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper in ("rgb(19, 20, 22)", "rgb(0, 0, 0)")) == dark, paper
-        assert violations(page, resultTypes=["violations"]) == [], name
+        assert violations(page, resultTypes=["violations"], rules=rules) == [], name
         page.close()
 
 

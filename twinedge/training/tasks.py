@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from twinedge.training.input_map import (
 from twinedge.training.network import Architecture, FloatArray, Scaling
 from twinedge.training.pairs import differences, nearest
 from twinedge.training.trainer import NetworkJob
+
+if TYPE_CHECKING:
+    from typing_extensions import Self  # of typing from 3.11 on
 
 Rows = npt.NDArray[np.intp]
 
@@ -97,7 +100,7 @@ class Task:
         """Rows that measured one of several targets."""
         return np.flatnonzero(np.isfinite(self.y[:, target]))
 
-    def of_target(self, target: int) -> Self:
+    def of_target(self, target: int) -> "Self":
         """Return the task of learning one of several targets alone, from rows that measured it."""
         rows = self.measured(target)
         train = rows[rows < self.train]
@@ -116,7 +119,7 @@ class Task:
         """Whether a network may learn made-up points from teachers."""
         return True
 
-    def across(self, most: int) -> Self:
+    def across(self, most: int) -> "Self":
         """Return the task with as many folds as groups, but at most so many."""
         assert self.groups is not None
         return replace(self, folds=min(most, int(self.groups.max()) + 1))

@@ -67,7 +67,7 @@ def page(document: Document) -> str:
 
 
 def _template(name: str) -> str:
-    place = files("twinedge_export.report").joinpath("templates", name)
+    place = files("twinedge_export.report") / "templates" / name
     return place.read_text(encoding="utf-8")
 
 

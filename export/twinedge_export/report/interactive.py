@@ -146,7 +146,7 @@ def predictor_facts(
 
 def wasm() -> bytes:
     """Return the C runtime as WebAssembly; ``make wasm`` builds it."""
-    return files("twinedge_export.report").joinpath("templates", "twin.wasm").read_bytes()
+    return (files("twinedge_export.report") / "templates" / "twin.wasm").read_bytes()
 
 
 def _examples(device: PackDevice, X: Array, y: Array) -> list[dict[str, Any]]:
