@@ -180,6 +180,7 @@ typedef struct twin_model {
 #endif
     uint16_t apart; /* bytes between the weights of two outputs */
     uint8_t first;  /* target of the pack that is the first here: twin_select_target */
+    uint8_t all;    /* targets of the pack */
 #endif
 } twin_model;
 

@@ -71,7 +71,8 @@ twin_status twin_identity(twin_pack pack, uint32_t size, twin_release *release);
  * TWIN_ERROR_SELF_TEST if an answer differs: memory, compiler or kernel is at fault, or the pack
  * was made by none of our tools. TWIN_ERROR_UNTESTED if the pack has no self-test;
  * TWIN_ERROR_SECTION or TWIN_ERROR_PADDING if it is malformed; TWIN_ERROR_MODEL or
- * TWIN_ERROR_SCRATCH as for a prediction. */
+ * TWIN_ERROR_SCRATCH as for a prediction; TWIN_ERROR_TARGETS for a model of one of several targets.
+ */
 #define twin_self_test TWIN_CONFIGURED(twin_self_test)
 twin_status twin_self_test(const twin_model *model, twin_pack pack, void *scratch, uint32_t size);
 

@@ -81,10 +81,10 @@ uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, u
  * Model, storage and memory must stay as long as the store is used.
  *
  * TWIN_MORE: call twin_store_step until it returns something else. TWIN_ERROR_STORE if the model is
- * not open, its pack has no intervals, twin_store_size is 0, or the memory is not aligned.
- * TWIN_ERROR_OTHER if the points have another schema, or the storage had another program size:
- * twin_forget of all numbers takes it over. TWIN_ERROR_STORAGE if a read failed: open it again.
- * Predictions are those of the pack unless all points were read. */
+ * not open, its pack has no intervals or several targets, twin_store_size is 0, or the memory is
+ * not aligned. TWIN_ERROR_OTHER if the points have another schema, or the storage had another
+ * program size: twin_forget of all numbers takes it over. TWIN_ERROR_STORAGE if a read failed: open
+ * it again. Predictions are those of the pack unless all points were read. */
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points);
 

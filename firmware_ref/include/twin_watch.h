@@ -73,8 +73,9 @@ typedef struct twin_watch {
 } twin_watch;
 
 /* Begin to watch a model, with intervals that should cover `thousandths` of all true values.
- * TWIN_ERROR_MODEL if the model is not open, TWIN_ERROR_LEVEL if the pack has no such intervals:
- * the watch then does nothing. */
+ * TWIN_ERROR_MODEL if the model is not open, TWIN_ERROR_LEVEL if the pack has no such intervals,
+ * TWIN_ERROR_TARGETS if it has several targets: the watch then does nothing. It takes a model of
+ * one of them (twin_select_target), and adapts the intervals that this model predicts. */
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths);
 
 /* Add a prediction that was made. One without intervals does not count. */

@@ -45,6 +45,16 @@ static inline unsigned twini_is_scaled(const twin_model *model) {
     return TWIN_INTERVALS ? model->flags >> 1 : 0;
 }
 
+/* Whether the pack has several targets, of which the model may be one. */
+static inline unsigned twini_has_several(const twin_model *model) {
+#if TWIN_TARGETS > 1
+    return model->all > 1;
+#else
+    (void)model;
+    return 0;
+#endif
+}
+
 /* Offset and gain of the first target. */
 static inline twin_flash twini_scaling(const twin_model *model) {
 #if TWIN_TARGETS > 1

@@ -250,6 +250,7 @@ static twin_status twini_find_sizes(twin_model *model, twin_flash pack, uint32_t
                 if (targets > TWIN_TARGETS)
                     return TWIN_ERROR_UNSUPPORTED;
                 model->targets = (uint8_t)targets;
+                model->all = (uint8_t)targets;
             }
         }
 #else
@@ -408,6 +409,7 @@ static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t
     model->targets = 1;
 #if TWIN_TARGETS > 1
     model->first = 0;
+    model->all = 1;
 #endif
 #if TWIN_MAP || TWIN_TARGET_CURVE || TWIN_TARGETS > 1
     status = twini_find_sizes(model, pack, size);

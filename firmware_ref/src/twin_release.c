@@ -142,6 +142,10 @@ twin_status twin_self_test_step(const twin_model *model, twin_pack pack, uint16_
     uint32_t row, entry;
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
+#if TWIN_TARGETS > 1
+    if (targets < model->all)
+        return TWIN_ERROR_TARGETS;
+#endif
     status = twini_find_section(at, twini_u32(at + 8), SELF_TEST, &found);
     if (status)
         return status;

@@ -148,7 +148,7 @@ twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pac
     store->model = model;
     store->most = points;
     store->count = 0;
-    if (model->kernel && model->intervals && model->targets == 1 && slot) {
+    if (model->kernel && model->intervals && !twini_has_several(model) && slot) {
         slot -= (uint32_t)sizeof(twin_point) * points;
         store->pack = twini_u32(flash + CHECKSUM);
         store->points = (twin_point *)(void *)((uint8_t *)memory + slot);

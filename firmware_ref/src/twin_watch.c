@@ -228,8 +228,9 @@ static void twini_count_error(twin_watch *watch, twin_model *model, uint32_t off
 }
 
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths) {
-    twin_status status =
-        model->targets > 1 ? TWIN_ERROR_TARGETS : twin_set_coverage(model, thousandths);
+    twin_status status = model->kernel && twini_targets(model) > 1
+                             ? TWIN_ERROR_TARGETS
+                             : twin_set_coverage(model, thousandths);
     TWIN_FILL(watch, 0, sizeof *watch);
     if (!status) {
         watch->pack = twini_watch_mark(model);
@@ -398,6 +399,8 @@ twin_status twin_watch_restore(twin_watch *watch, twin_model *model, const uint8
     unsigned i;
     if (!model->kernel)
         return TWIN_ERROR_MODEL;
+    if (twini_targets(model) > 1)
+        return TWIN_ERROR_TARGETS;
     for (i = 0; i < WORDS; i++, bytes += 4)
         words[i] = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
                    (uint32_t)bytes[3] << 24;

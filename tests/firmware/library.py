@@ -127,6 +127,7 @@ class Model(ctypes.Structure):
         ("quantiles", ctypes.c_uint32 * (MOST_TARGETS - 1)),
         ("apart", ctypes.c_uint16),
         ("first", ctypes.c_uint8),
+        ("all", ctypes.c_uint8),
     )
 
 
