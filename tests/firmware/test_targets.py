@@ -2,14 +2,13 @@
 
 import ctypes
 import runpy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from twinedge.pack import write_pack
-from twinedge.pack.release import ANSWER, Release, SelfTest
+from twinedge.pack.release import ANSWER, SelfTest
 from twinedge.runtime import reference
 
 VECTORS = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "vectors.py"))
@@ -204,12 +203,12 @@ def answered(pack, wrong=None):
             answers["scale"][:, target] = scale
     if wrong is not None:
         answers["root"][2, wrong] ^= 1
-    return Release(None, SelfTest(q, answers).content(), None)
+    return SelfTest(q, answers)
 
 
 @pytest.mark.parametrize("wrong", [None, 0, 1])
-def test_the_self_test_is_of_all_targets(native, opened, portable, wrong):
-    data = write_pack(replace(opened.contents, release=answered(opened.contents, wrong)))
+def test_the_self_test_is_of_all_targets(native, opened, portable, releases, wrong):
+    data = releases.released(opened.contents, test=answered(opened.contents, wrong))
     made = native.Native(portable, data)
     where = made.pack.ctypes.data, native.address(made.scratch), made.size
     status = portable.twin_self_test(ctypes.byref(made.model), *where)
