@@ -282,7 +282,7 @@ def _extreme(q: Integers, n: int, least: bool) -> Integers:
     blocks = np.concatenate([q, np.zeros(-len(q) % n, np.int64)]).reshape(-1, n)
     ahead = of.accumulate(blocks, axis=1).ravel()
     behind = of.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
-    found = ahead[: len(q)].copy()
+    found: Integers = ahead[: len(q)].copy()
     found[n - 1 :] = of(ahead[n - 1 : len(q)], behind[: max(len(q) - n + 1, 0)])
     return found
 
