@@ -54,6 +54,24 @@ def test_a_link_that_leads_nowhere_is_found(tool, tmp_path):
     assert "more than 5,000,000" in list(tool.faults(tmp_path))[-1]
 
 
+def test_links_lead_to_pages_or_to_copies(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from generate.links import relinked
+
+    text = (
+        "[a](../FORMAT.md#7) [b](../../README.md) [c](https://x.org/a.md) [d](#here) [e](main.c)"
+        " `x[0](../y.md)`\n```c\n[f](../FORMAT.md)\n```\n"
+        "[g](../../docs/data.md) [h](../../docs/examples)"
+    )
+    page = ROOT / "docs" / "project" / "page.md"
+    assert relinked(text, FIRMWARE / "examples" / "page.md", page) == (
+        "[a](../reference/format.md#7) [b](../index.md) [c](https://x.org/a.md) [d](#here)"
+        " [e](../../firmware_ref/examples/main.c)"
+        " `x[0](../y.md)`\n```c\n[f](../FORMAT.md)\n```\n"
+        "[g](../data.md) [h](../../build/linked/examples.zip)"
+    )
+
+
 def test_a_folder_of_other_things_is_not_replaced(tool, tmp_path, monkeypatch):
     (tmp_path / "mine.txt").write_text("mine")
     quick = SimpleNamespace(returncode=0, stderr="")
