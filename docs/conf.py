@@ -58,7 +58,9 @@ def _skip(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) 
 
 
 def _finish(app: Any, error: Exception | None) -> None:
-    """Complete the pages as they were written."""
+    """Complete the pages as they were written, and leave out what no reader needs."""
+    for path in Path(app.outdir, "_static").rglob("*.map"):  # for those who change the theme
+        path.unlink()
     for path in Path(app.outdir).rglob("*.html"):
         path.write_text(accessible(path.read_text("utf-8")), "utf-8")
 
