@@ -221,7 +221,7 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
     }
 }
 
-#if TWIN_MAP || TWIN_TARGET_CURVE || TWIN_TARGETS > 1
+#if TWIN_MAP || TWIN_TARGETS > 1
 /* Find the map, and how many targets there are, before the other sections are checked: how long
  * they are depends on both. */
 static twin_status twini_find_sizes(twin_model *model, twin_flash pack, uint32_t size) {
@@ -411,7 +411,7 @@ static twin_status twini_read_model(twin_model *model, twin_flash pack, uint32_t
     model->first = 0;
     model->all = 1;
 #endif
-#if TWIN_MAP || TWIN_TARGET_CURVE || TWIN_TARGETS > 1
+#if TWIN_MAP || TWIN_TARGETS > 1
     status = twini_find_sizes(model, pack, size);
     if (status)
         return status;
