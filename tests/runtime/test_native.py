@@ -22,6 +22,7 @@ TESTS = Path(__file__).parents[1]
 CASES = runpy.run_path(str(TESTS / "firmware" / "cases.py"))
 GOLDEN = runpy.run_path(str(TESTS / "golden" / "vectors.py"))
 VECTORS = {case.name: case for case in GOLDEN["load"]()}
+SEVERAL = GOLDEN["load_several"]()
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +173,23 @@ def test_every_kernel_gives_the_golden_bits(case):
             level, *right = case.bounds
             bounds = opened.predict_with_bounds(case.queries, [level])[2:]
             np.testing.assert_array_equal(bounds.view(np.uint32), right[:3])
+
+
+@pytest.mark.parametrize("case", SEVERAL, ids=[f"{one.name} {one.target}" for one in SEVERAL])
+def test_every_kernel_gives_the_golden_bits_of_each_target(case):
+    pack = read_pack(case.pack)
+    for kernel in Native(case.pack, pack).kernels:
+        opened = Native(case.pack, pack, kernel)
+        mean, spread = opened.predict_with_spread(case.queries)[..., case.target].view(np.uint32)
+        np.testing.assert_array_equal(mean, case.mean)
+        np.testing.assert_array_equal(spread, case.spread)
+        estimates = np.ascontiguousarray(opened.estimates(case.queries)[..., case.target])
+        assert GOLDEN["digest"](estimates) == case.members_sha256
+        if case.bounds is not None:
+            level, *right = case.bounds
+            bounds = opened.predict_with_bounds(case.queries, [level])[2:, :, case.target]
+            for found, words in zip(bounds, right, strict=False):
+                np.testing.assert_array_equal(found.view(np.uint32), words)
 
 
 @pytest.mark.parametrize("kinds", [("mapped",), ("curved",), ("mapped", "curved")], ids="-".join)

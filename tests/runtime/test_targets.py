@@ -8,8 +8,9 @@ import pytest
 
 from twinedge.errors import InputError
 from twinedge.pack import joined, read_pack, write_pack
-from twinedge.runtime import native
+from twinedge.runtime import native, reference
 from twinedge.runtime.adaptation import adapted_pack
+from twinedge.runtime.evaluator import reference_of
 from twinedge.runtime.journal_file import read_journal_file
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_calibration import calibrate_targets
@@ -307,7 +308,66 @@ def test_lines_teach_the_targets_that_they_have(two, opened):
     assert device.learnt == 4
 
 
-@pytest.mark.skipif(native._native is None, reason="needs the C runtime")
+needs_c = pytest.mark.skipif(native._native is None, reason="needs the C runtime")
+
+
+def assert_evaluates(fast, pack, x, neighbors):
+    """Whether the C runtime has the bits of the reference: floats, integers, single anchors."""
+    plain = reference_of(pack)
+    q = reference.quantise(pack, x)
+    pairs = [
+        (one(fast), one(plain))
+        for one in (
+            lambda by: by.predict_with_spread(x, neighbors),
+            lambda by: by.estimates(x, neighbors),
+        )
+    ]
+    if pack.intervals is not None:
+        levels = list(pack.intervals.quantiles)
+        pairs.append((fast.raw(q, neighbors), plain.raw(q, neighbors)))
+        for some in (levels, levels[-1:]):
+            both = (by.predict_with_bounds(x, some, neighbors) for by in (fast, plain))
+            pairs.append(tuple(both))
+    for found, expected in pairs:
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(found, expected)
+
+
+@needs_c
+@pytest.mark.parametrize("seed", range(8))
+def test_one_pass_in_c_has_the_bits_of_each_target(random_pack, seed):
+    rng = np.random.default_rng([41, seed])
+    pack = random_pack(
+        rng,
+        features=int(rng.integers(1, 9)),
+        hidden=tuple(int(one) for one in rng.integers(1, 20, rng.integers(1, 4))),
+        counts=[9, 2],
+        scaled=bool(seed % 2),
+        mapped=bool(seed // 2 % 2),
+        curved=bool(seed // 4 % 2),
+        outputs=(2, 3, 8)[seed % 3],
+    )
+    data, x = write_pack(pack), rng.normal(0, 1, (150, pack.features)) / pack.x_gain * 9000
+    x = (x + pack.x_offset).astype(np.float32)
+    names = native.Native(data, pack).kernels
+    for kernel in names:
+        opened = native.Native(data, pack, kernel, threads=1 + (kernel == names[0]))
+        for neighbors in (-1, 0, 3):
+            assert_evaluates(opened, pack, x, neighbors)
+        assert_evaluates(opened, pack, x[:1].astype(float), -1)
+
+
+@needs_c
+def test_a_refused_query_stops_a_batch_of_several_targets(two, opened):
+    device, x = opened(two, backend="native"), queries(200)
+    x[150, 1] = np.nan
+    with pytest.raises(InputError, match="not a number: x1"):
+        device.predict(x)
+    with pytest.raises(ValueError, match="buffers of other sizes"):
+        device.evaluator.model.predict(x[:4], np.empty((2, 3), np.float32), None, -1)
+
+
+@needs_c
 @pytest.mark.parametrize("targets", [2, 3])
 def test_the_c_runtime_says_the_same(random_pack, opened, targets):
     pack, x = pack_for(random_pack, targets), queries(200)

@@ -109,11 +109,13 @@ static void model_free(PyObject *object) {
 typedef struct {
     Py_buffer in;  /* queries: float, double, or int16 for quantised ones */
     Py_buffer out; /* all means, and behind them, where there is room, all spreads, scales, lower
-                    * and upper ends of intervals at each level */
+                    * and upper ends of intervals at each level; of each query, those of all targets
+                    * side by side */
     Py_buffer members; /* or no room */
     Py_buffer levels;  /* coverages of intervals, in thousandths, as uint16; or none */
     Py_buffer flags;   /* features outside, then those missing, as bits; or no room */
     Py_ssize_t rows;
+    Py_ssize_t cells;   /* answers: one for each query and target */
     Py_ssize_t columns; /* numbers in an answer */
     Py_ssize_t level_count;
     twin_model model;
@@ -141,7 +143,7 @@ static void begin(twin_run *run, const Call *call, Py_ssize_t row) {
     Py_ssize_t start = row * call->model.features;
     int32_t *members = (int32_t *)call->members.buf;
     if (members)
-        members += row * call->model.members;
+        members += row * call->model.members * call->model.targets;
     if (call->in.itemsize == 2)
         (void)twin_begin_raw(run, &call->model, call->scratch, call->size,
                              (const int16_t *)call->in.buf + start, members);
@@ -161,11 +163,13 @@ typedef struct {
     uint32_t outside, missing;
 } Answer;
 
-static twin_status look(const twin_run *run, const Call *call, Answer *answer) {
+/* What there is of a target. A run of one target is read where it lies. */
+static twin_status look(const twin_run *run, const Call *call, unsigned target, Answer *answer) {
+    unsigned several = call->model.targets > 1;
     twin_status status;
     if (call->in.itemsize == 2) {
         twin_raw found;
-        status = twin_read_raw(run, &found);
+        status = several ? twin_read_target_raw(run, target, &found) : twin_read_raw(run, &found);
         answer->mean.raw = found.mean;
         answer->spread.distance = found.root;
         answer->scale.distance = found.scale;
@@ -175,7 +179,7 @@ static twin_status look(const twin_run *run, const Call *call, Answer *answer) {
         answer->missing = found.missing;
     } else {
         twin_prediction found;
-        status = twin_read(run, &found);
+        status = several ? twin_read_target(run, target, &found) : twin_read(run, &found);
         answer->mean.units = found.mean;
         answer->spread.units = found.spread;
         answer->scale.units = found.scale;
@@ -189,30 +193,35 @@ static twin_status look(const twin_run *run, const Call *call, Answer *answer) {
 
 /* Write the ends of the intervals from `out` on. The model is the call's own, so its coverage may
  * change on the way. */
-static void bound(const twin_run *run, Call *call, Answer *answer, Number *out) {
+static void bound(const twin_run *run, Call *call, unsigned target, Answer *answer, Number *out) {
     Py_ssize_t i;
-    for (i = 0; i < call->level_count; i++, out += 2 * call->rows) {
+    for (i = 0; i < call->level_count; i++, out += 2 * call->cells) {
         if (call->level_count > 1) {
             (void)twin_set_coverage(&call->model, ((const uint16_t *)call->levels.buf)[i]);
-            (void)look(run, call, answer);
+            (void)look(run, call, target, answer);
         }
         out[0] = answer->low;
-        out[call->rows] = answer->high;
+        out[call->cells] = answer->high;
     }
 }
 
 /* Write the answer. */
 static twin_status end(const twin_run *run, Call *call, Py_ssize_t row) {
-    Number *out = (Number *)call->out.buf + row;
+    Number *out = (Number *)call->out.buf + row * call->model.targets;
+    unsigned target = 0;
+    twin_status status;
     Answer answer;
-    twin_status status = look(run, call, &answer);
-    out[0] = answer.mean;
-    if (call->columns > 1)
-        out[call->rows] = answer.spread;
-    if (call->columns > 2) {
-        out[2 * call->rows] = answer.scale;
-        bound(run, call, &answer, out + 3 * call->rows);
-    }
+    do {
+        status = look(run, call, target, &answer);
+        out[0] = answer.mean;
+        if (call->columns > 1)
+            out[call->cells] = answer.spread;
+        if (call->columns > 2) {
+            out[2 * call->cells] = answer.scale;
+            bound(run, call, target, &answer, out + 3 * call->cells);
+        }
+        out++;
+    } while (!status && ++target < call->model.targets);
     if (call->flags.buf) {
         uint32_t *flags = (uint32_t *)call->flags.buf + row;
         flags[0] = answer.outside;
@@ -271,10 +280,10 @@ static int take_levels(Call *call) {
     return 0;
 }
 
-/* Whether there is room for the mean of each query, or for more: its spread, then its scale, then
+/* Whether there is room for the means of each query, or for more: its spread, then its scale, then
  * two ends at each level. */
 static int has_room(Call *call) {
-    Py_ssize_t column = 4 * call->rows;
+    Py_ssize_t column = 4 * call->cells;
     call->level_count = call->levels.obj ? call->levels.len / 2 : 0;
     call->columns = column ? call->out.len / column : 1;
     if (!column)
@@ -300,8 +309,9 @@ static int prepare(Call *call, Model *self, long neighbors) {
         return -1;
     }
     call->rows = call->in.len / query;
+    call->cells = call->rows * call->model.targets;
     if (!has_room(call) || (call->flags.obj && call->flags.len != 8 * call->rows) ||
-        (call->members.obj && call->members.len != 4 * call->rows * call->model.members)) {
+        (call->members.obj && call->members.len != 4 * call->cells * call->model.members)) {
         PyErr_SetString(PyExc_ValueError, "buffers of other sizes than the model needs");
         return -1;
     }

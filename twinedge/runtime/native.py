@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
-from twinedge.pack import write_pack
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.pack.release import ANSWER
@@ -53,6 +52,11 @@ class Native:
     threads : int
         How many threads answer a batch.
 
+    Attributes
+    ----------
+    each : tuple of int
+        Shape of an answer to one query: empty, or ``(t,)`` for several targets.
+
     Raises
     ------
     MissingPackageError
@@ -80,6 +84,7 @@ class Native:
             raise InputError(str(error)) from None
         self._pack = pack
         self._features = pack.features
+        self.each = (len(pack.every_target),) if pack.others else ()
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
@@ -94,43 +99,53 @@ class Native:
         return self.model.kernels()
 
     def predict_with_spread(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
-        """Predict means and their spreads, float32 ``(2, n)``."""
-        out = np.empty((2, len(x)), np.float32)
+        """Predict means and their spreads, float32 ``(2, n)``, or ``(2, n, t)``."""
+        out = np.empty((2, len(x), *self.each), np.float32)
         self.answer(self.fitting(x), out, None, neighbors)
         return out
 
     def predict_with_bounds(
         self, x: Array, levels: Sequence[int], neighbors: int = _AS_IN_THE_PACK
     ) -> Array:
-        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``."""
-        out = np.empty((3 + 2 * len(levels), len(x)), np.float32)
+        """Predict means, spreads, scales, low and high at each level: float32 ``(3 + 2 k, n)``.
+
+        For several targets, ``(3 + 2 k, n, t)``.
+        """
+        out = np.empty((3 + 2 * len(levels), len(x), *self.each), np.float32)
         self.answer(self.fitting(x), out, None, neighbors, np.array(levels, np.uint16))
         return out
 
     def estimates(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
-        """Estimates of single anchors, int32 ``(n, m)``."""
+        """Estimates of single anchors, int32 ``(n, m)``, or ``(n, m, t)``."""
         most = self._pack.neighbors if neighbors < 0 else min(neighbors, MAX_ANCHORS)
         counts = np.minimum(self._pack.counts, most) if most else self._pack.counts
-        estimates = np.empty((len(x), int(counts.sum(dtype=np.int64))), np.int32)
-        self.answer(self.fitting(x), np.empty(len(x), np.float32), estimates, neighbors)
-        return estimates
+        members = int(counts.sum(dtype=np.int64))
+        estimates = np.empty((len(x), *self.each, members), np.int32)
+        self.answer(
+            self.fitting(x), np.empty((1, len(x), *self.each), _FLOAT), estimates, neighbors
+        )
+        return estimates.swapaxes(1, -1)
 
     def raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
-        """Means, spreads times the number of members, and scales: integers ``(3, n)``."""
-        out = np.empty((3, len(q)), np.int32)
+        """Means, spreads times the number of members, and scales: integers ``(3, n)``.
+
+        For several targets, ``(3, n, t)``.
+        """
+        out = np.empty((3, len(q), *self.each), np.int32)
         self.answer(np.require(q, np.int16, ["C", "A"]), out, None, neighbors, _NO_LEVELS)
         mean, *others = out
         return np.stack([mean.astype(np.int64), *(one.view(np.uint32) for one in others)])
 
     def self_test(self, q: Array) -> Array:
-        """Answer the queries of a self-test, int16 ``(n, f)``: ``ANSWER`` ``(n, 1)``."""
+        """Answer the queries of a self-test, int16 ``(n, f)``: ``ANSWER`` ``(n, t)``."""
         scaled = self._pack.intervals is not None
-        out = np.empty((2 + scaled, len(q)), np.int32)
+        targets = len(self._pack.every_target)
+        out = np.empty((2 + scaled, len(q), targets), np.int32)
         levels = _NO_LEVELS if scaled else None
         self.answer(np.require(q, np.int16, ["C", "A"]), out, None, _AS_IN_THE_PACK, levels)
-        found = np.zeros((len(q), 1), ANSWER)
+        found = np.zeros((len(q), targets), ANSWER)
         for name, row in zip(("mean", "root", "scale"), out, strict=False):
-            found[name][:, 0] = row.view(found[name].dtype)
+            found[name] = row.view(found[name].dtype)
         return found
 
     def fitting(self, x: Array) -> Array:
@@ -156,11 +171,11 @@ class Native:
         ----------
         x : array of shape (n, f)
             Queries.
-        out : array of shape (n,), (2, n) or (3 + 2 k, n)
+        out : array of shape (1, n), (2, n) or (3 + 2 k, n)
             Receives means; spreads; scales, and low and high at each level. float32, or int32 for
-            quantised queries.
+            quantised queries. For several targets it has a last axis for them.
         estimates : array of shape (n, m), int32, optional
-            Receives estimates.
+            Receives estimates. For several targets ``(n, t, m)``.
         neighbors : int
             How many nearest anchors of each twin predict.
         levels : array of shape (k,), uint16, optional
@@ -198,7 +213,7 @@ class Native:
         slices = [slice(*both) for both in pairwise(ends.tolist())]
 
         def answer(rows: slice) -> tuple[int, Array, Array | None]:
-            part = np.empty_like(out[..., rows], order="C")
+            part = np.empty_like(out[:, rows], order="C")
             marks = None if flags is None else np.empty_like(flags[:, rows], order="C")
             members = None if estimates is None else estimates[rows]
             return self.model.predict(x[rows], part, members, most, levels, marks), part, marks
@@ -206,36 +221,10 @@ class Native:
         count = 0
         for rows, (done, part, marks) in zip(slices, self._pool.map(answer, slices), strict=True):
             count += done
-            out[..., rows] = part
+            out[:, rows] = part
             if flags is not None:
                 flags[:, rows] = marks
         return count
-
-
-class NativeTargets:
-    """A pack for several targets: the pack of each, open in the C runtime."""
-
-    def __init__(self, pack: Pack, threads: int = 1) -> None:
-        self.each = [Native(write_pack(one), one, threads=threads) for one in pack.singles]
-
-    def predict_with_spread(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
-        """Predict means and their spreads, float32 ``(2, n, m)``."""
-        return np.stack([one.predict_with_spread(x, neighbors) for one in self.each], axis=-1)
-
-    def predict_with_bounds(
-        self, x: Array, levels: Sequence[int], neighbors: int = _AS_IN_THE_PACK
-    ) -> Array:
-        """Predict means, spreads, scales, low and high at each level: ``(3 + 2 k, n, m)``."""
-        found = [one.predict_with_bounds(x, levels, neighbors) for one in self.each]
-        return np.stack(found, axis=-1)
-
-    def estimates(self, x: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
-        """Estimates of single anchors, int32 ``(n, k, m)``."""
-        return np.stack([one.estimates(x, neighbors) for one in self.each], axis=-1)
-
-    def raw(self, q: Array, neighbors: int = _AS_IN_THE_PACK) -> Array:
-        """Means, spreads times the number of members, and scales: integers ``(3, n, m)``."""
-        return np.stack([one.raw(q, neighbors) for one in self.each], axis=-1)
 
 
 class NativeDevice(PackDevice):
@@ -257,6 +246,7 @@ class NativeDevice(PackDevice):
         super().__init__(pack, path, native, "native", stamp)
         self.info["kernel"] = native.kernel
         self._native = native
+        self._each = native.each
         self._answer = native.model.predict
         self._with_std = 3 if self.coverages else 2  # mean, spread, scale
         self._at = {level: np.array([level], np.uint16) for level in self._levels}
@@ -278,10 +268,10 @@ class NativeDevice(PackDevice):
             x = self._native.fitting(self._check(x))
         nearest = _AS_IN_THE_PACK if neighbors is None else self._check_neighbors(neighbors) or 0
         count = len(x)
-        out = np.empty((self._with_std, count) if return_std else count, _FLOAT)
+        out = np.empty((self._with_std if return_std else 1, count, *self._each), _FLOAT)
         if count > 1 and self._native.threads > 1:
             self._native.answer(self._native.fitting(x), out, None, nearest)
-            return (out[0], out[-1]) if return_std else out
+            return (out[0], out[-1]) if return_std else out[0]
         try:
             answered = self._answer(x, out, None, nearest)
         except ValueError:  # not contiguous or not aligned
@@ -289,7 +279,7 @@ class NativeDevice(PackDevice):
         if answered != count:
             self._check(x)  # names the feature
             raise InputError(_REFUSED)
-        return (out[0], out[-1]) if return_std else out
+        return (out[0], out[-1]) if return_std else out[0]
 
     def _predict_all(
         self, x: Array, neighbors: int | None, level: int | None
@@ -297,7 +287,7 @@ class NativeDevice(PackDevice):
         if len(self.points):
             return super()._predict_all(x, neighbors, level)
         levels = None if level is None else self._at[level]
-        out = np.empty((2 if level is None else 5, len(x)), _FLOAT)
+        out = np.empty((2 if level is None else 5, len(x), *self._each), _FLOAT)
         masks = np.empty((2, len(x)), np.uint32)
         most = neighbors or _AS_IN_THE_PACK
         self._native.answer(self._native.fitting(x), out, None, most, levels, masks)
@@ -317,9 +307,4 @@ class NativeDevice(PackDevice):
 def open_native(path: Path, threads: int = 1) -> Device:
     """Open a ``.twin`` file."""
     pack, data = read_pack_file(path)
-    if pack.others:
-        several = NativeTargets(pack, threads)
-        device = PackDevice(pack, path, several, "native", stamp_of(data))
-        device.info["kernel"] = several.each[0].kernel
-        return device
     return NativeDevice(pack, path, Native(data, pack, threads=threads), stamp_of(data))
