@@ -73,7 +73,7 @@ static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned
 static unsigned twini_scaling_faults(const twin_model *model) {
     twin_flash at = model->scaling;
     unsigned i, faults = 0;
-    for (i = 0; i <= model->features + twini_targets(model) - 1; i++) {
+    for (i = 0; i <= model->features; i++) {
         uint32_t offset = twini_u32(at) & 0x7FFFFFFFu, gain = twini_u32(at + 4);
         if (offset >= 0x7F800000u || gain - 1 >= 0x7F800000u - 1)
             faults = VALUE;
@@ -220,7 +220,7 @@ static twin_flash twini_first_output(const twin_model *model, twin_flash record)
 static unsigned twini_record_faults(const twin_model *model, twin_flash fold) {
     unsigned most_second = twini_is_scaled(model) ? MOST_SHIFT : 0, left, faults = 0;
     unsigned second = twini_is_scaled(model) ? 0x8000u : 0xFFFFu; /* bits that are zero */
-    for (left = model->targets; --left;) {
+    for (left = model->targets - 1u; left; left--) {
         twin_flash at = fold + (twini_size)model->apart - TWIN_OUTPUT;
         if (twini_u8(at) > MOST_SHIFT || twini_u8(at + 1) > most_second ||
             (twini_u16(at + 2) & 0x8000u) || (twini_u16(at + 4) & second) || twini_u16(at + 6) ||
@@ -258,47 +258,45 @@ static unsigned twini_row_faults(const twini_layer *layer, unsigned o, unsigned 
     return faults;
 }
 
-/* The weights of an output, whose bias is at `bias`, and what follows up to `stop`. */
-static unsigned twini_output_faults(const twin_model *model, twin_flash bias, twin_flash at,
-                                    twin_flash stop) {
+/* The weights of an output at `at`, whose bias is where the head of a twin has it, and what follows
+ * up to `size` bytes from this head. */
+static unsigned twini_output_faults(const twin_model *model, twin_flash head, twin_flash at,
+                                    uint32_t size) {
     unsigned step = 2, faults = 0;
     twin_flash end = at + 2 * model->hidden[model->layers - 1];
 #if TWIN_INTERVALS
     if (twini_is_scaled(model)) {
-        uint32_t second = twini_magnitude(twini_i32(at));
+        uint32_t bias = twini_magnitude(twini_i32(at));
         step = 4;
         end += 4 + 2 * model->hidden[model->layers - 1];
         at += 4;
-        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), second))
+        if (twini_overflows(twini_sum(at + 2, end + 2, 1, step), bias))
             faults = OVERFLOW;
     }
-#endif
-#if TWIN_INTERVALS
-    if (twini_overflows(2 * twini_sum(at, end, 1, step), twini_magnitude(twini_i32(bias))))
+    if (twini_overflows(2 * twini_sum(at, end, 1, step),
+                        twini_magnitude(twini_i32(head + TWIN_HEAD_BIAS))))
         faults = OVERFLOW;
 #else
-    (void)bias;
     if (twini_sum(at, end, 1, step) > 32769) /* there is no bias */
         faults = OVERFLOW;
 #endif
-    return faults | twini_padding_faults(end, stop);
+    return faults | twini_padding_faults(end, head + (twini_size)size);
 }
 
-/* The same for all outputs of the record at `head`. */
-static unsigned twini_all_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
-    twin_flash bias = head + TWIN_HEAD_BIAS;
-    unsigned faults = 0;
 #if TWIN_TARGETS > 1
-    unsigned left;
-    for (left = model->targets; --left;) {
+/* The same for all outputs of the record at `head`, the first of which is at `at`. */
+static unsigned twini_all_output_faults(const twin_model *model, twin_flash head, twin_flash at) {
+    twin_flash stop = head + (twini_size)model->twin_size;
+    unsigned left, faults = 0;
+    for (left = model->targets - 1u; left; left--) {
         twin_flash next = at + (twini_size)model->apart;
-        faults |= twini_output_faults(model, bias, at, next - TWIN_OUTPUT);
-        bias = next - 4;
+        faults |= twini_output_faults(model, head, at, (uint32_t)(next - TWIN_OUTPUT - head));
+        head = next - 4 - TWIN_HEAD_BIAS;
         at = next;
     }
-#endif
-    return faults | twini_output_faults(model, bias, at, head + (twini_size)model->twin_size);
+    return faults | twini_output_faults(model, head, at, (uint32_t)(stop - head));
 }
+#endif
 
 static unsigned twini_curve_faults(const twin_model *model) {
     unsigned i;

@@ -5,7 +5,7 @@
 
 enum { MOST_SECTIONS = 32, MOST_WIDTH = 1024, MOST_ANCHORS = 4096 };
 enum { SCALING = 1, TWINS, CURVE, ANCHORS, IDS, METADATA, INTERVALS, RANGES };
-enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, TARGETS, KINDS };
+enum { MAP = TWIN_SCHEMA + 1, TARGET_CURVE, TARGETS, KINDS = TARGETS + (TWIN_TARGETS > 1) };
 /* In version 3; a pack may have them. */
 #define ADDED (1u << MAP | 1u << TARGET_CURVE | (TWIN_TARGETS > 1 ? 1u << TARGETS : 0u))
 #define REQUIRED                                                                                   \
@@ -351,7 +351,7 @@ static uint32_t twini_level_of(twin_flash at, uint32_t thousandths, uint32_t *qu
 }
 
 /* The same for all targets of the model; 0 if one has selected another level than the first. */
-static uint32_t twini_select_level(twin_model *model, uint32_t thousandths) {
+TWIN_NOT_INLINE static uint32_t twini_select_level(twin_model *model, uint32_t thousandths) {
     uint32_t taken = twini_level_of(model->intervals, thousandths, &model->quantile);
 #if TWIN_TARGETS > 1
     twin_flash at = model->intervals;
@@ -489,7 +489,11 @@ static unsigned twini_check_twins(twin_opening *opening, twini_size *left) {
             faults |= twini_padding_faults(layer.multiplier + 2 * layer.outputs, layer.fold);
         }
         begun = 0;
+#if TWIN_TARGETS > 1
         faults |= twini_all_output_faults(model, record, at);
+#else
+        faults |= twini_output_faults(model, record, at, model->twin_size);
+#endif
         if (faults)
             return faults;
     }

@@ -56,17 +56,24 @@ static unsigned twini_has_lines(const twin_model *model, const twin_kernel *kern
     return model->silu && kernel->lines && TWIN_WITH_LINES;
 }
 
+/* Whether the last layer is stored as well: 1 or 0. */
+static unsigned twini_folds_later(const twin_model *model) {
+#if TWIN_FOLDS_LATER
+    return model->targets > 1;
+#else
+    (void)model;
+    return 0;
+#endif
+}
+
 /* Lay out the scratch from address `start` on; returns its size, independent of the start, and 0 if
  * the model is not open. */
 static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t start) {
     const twin_kernel *kernel = model->kernel;
     uintptr_t at, width;
-    unsigned i, blocks = model->layers - 1u;
+    unsigned i;
     if (!kernel)
         return 0;
-#if TWIN_FOLDS_LATER
-    blocks += model->targets > 1;
-#endif
     start = twini_round_up(start, kernel);
     at = start;
 #if TWIN_NEIGHBORS
@@ -83,7 +90,7 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     run->partial = (void *)at;
     width = model->hidden[0];
     at += twini_round_up(kernel->partial_bytes * width, kernel);
-    for (i = 0; i < blocks; i++) {
+    for (i = 0; i + 1 < model->layers + twini_folds_later(model); i++) {
         width = (model->hidden[i] + kernel->unit - 1u) & ~(uintptr_t)(kernel->unit - 1u);
         run->block[i] = (void *)at;
         at += twini_round_up(kernel->block_bytes * width, kernel);

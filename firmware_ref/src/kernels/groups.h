@@ -98,13 +98,14 @@ INLINE void group_add(group_state *to, const int32_t *h) {
 
 /* The next output, from its sums: its activations are stored, or folded into totals. */
 INLINE void group_finish(group_state *to, int32_t *h) {
-    unsigned c;
     group_activate(to, h);
     to->multiplier += 2;
-    if (to->out)
+    if (to->out) {
+        unsigned c;
         EACH(c, 0, COLUMNS) *to->out++ = (int16_t)h[c];
-    else
+    } else {
         group_add(to, h);
+    }
 }
 
 /* Zeros up to a multiple of four, if there is a layer to read them. */
