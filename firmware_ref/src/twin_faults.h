@@ -47,7 +47,8 @@ static uint32_t twini_magnitude(int32_t a) {
 
 /* Sum of the magnitudes of the i8, or i16 if `wide`, from `at` up to `end`, `step` bytes apart.
  * Those of i8 are whole words. */
-static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide, unsigned step) {
+TWIN_NOT_INLINE static uint32_t twini_sum(twin_flash at, twin_flash end, unsigned wide,
+                                          unsigned step) {
     uint32_t sum = 0;
 #if TWIN_QUICK_OPEN
     for (; !wide && at != end; at += 4) {
@@ -307,7 +308,7 @@ static unsigned twini_curve_faults(const twin_model *model) {
 }
 
 /* Faults in the anchor counts of the twins. */
-static unsigned twini_count_faults(const twin_model *model) {
+TWIN_NOT_INLINE static unsigned twini_count_faults(const twin_model *model) {
     twin_flash at = model->counts;
     uint32_t total = 0;
     unsigned i, faults = 0;

@@ -225,42 +225,38 @@ static uint32_t twini_length(const twin_model *model, unsigned kind, twin_flash 
 /* Find the map, and how many targets there are, before the other sections are checked: how long
  * they are depends on both. */
 static twin_status twini_find_sizes(twin_model *model, twin_flash pack, uint32_t size) {
-    unsigned left = twini_u8(pack + 4) > 2 ? twini_u16(pack + 6) : 0u;
+    unsigned left = twini_u16(pack + 6);
     twin_flash entry = pack + TWIN_TABLE;
 #if TWIN_MAP
     model->map = 0;
     model->inputs = model->features;
 #endif
-    for (; left; left--) {
+    for (; left && twini_u8(pack + 4) > 2; left--) {
         unsigned kind = twini_u16(entry);
-#if TWIN_MAP || TWIN_TARGETS > 1
         uint32_t offset = twini_u32(entry + 4);
-        unsigned there = offset < size && !(offset & 15);
-#endif
+        if (TWIN_TARGETS == 1 && kind == TARGETS)
+            return TWIN_ERROR_UNSUPPORTED;
+        if (offset < size && !(offset & 15)) {
 #if TWIN_MAP
-        if (kind == MAP && there) {
-            model->map = pack + offset + MAP_HEAD;
-            model->inputs = twini_u16(pack + offset);
-        }
+            if (kind == MAP) {
+                model->map = pack + offset + MAP_HEAD;
+                model->inputs = twini_u16(pack + offset);
+            }
 #endif
 #if TWIN_TARGETS > 1
-        if (kind == TARGETS && there) {
-            unsigned targets = twini_u16(pack + offset);
-            if (targets - 2 <= MOST_TARGETS - 2) {
-                if (targets > TWIN_TARGETS)
-                    return TWIN_ERROR_UNSUPPORTED;
-                model->targets = (uint8_t)targets;
-                model->all = (uint8_t)targets;
+            if (kind == TARGETS) {
+                unsigned targets = twini_u16(pack + offset);
+                if (targets - 2 <= MOST_TARGETS - 2) {
+                    if (targets > TWIN_TARGETS)
+                        return TWIN_ERROR_UNSUPPORTED;
+                    model->targets = (uint8_t)targets;
+                    model->all = (uint8_t)targets;
+                }
             }
-        }
-#else
-        if (kind == TARGETS)
-            return TWIN_ERROR_UNSUPPORTED;
 #endif
+        }
         entry += TWIN_ENTRY;
     }
-    (void)model;
-    (void)size;
     return TWIN_OK;
 }
 #endif

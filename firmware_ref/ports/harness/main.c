@@ -31,6 +31,9 @@ static float *x;
 
 #include "marks.h"
 
+/* Constant where this build has no choice. */
+#define TARGETS (TWIN_TARGETS > 1 ? model.targets : 1u)
+
 static uint32_t hash(unsigned target) {
     const int32_t *mine = members + target * (size_t)model.members;
     uint32_t value = 2166136261u;
@@ -43,7 +46,7 @@ static uint32_t hash(unsigned target) {
 /* Find memory for the query and the scratch, and for the estimates if there is enough. */
 static void find_room(void) {
     size_t query = 4 * (size_t)model.features;
-    size_t estimates = 4 * (size_t)model.members * model.targets;
+    size_t estimates = 4 * (size_t)model.members * TARGETS;
     uint8_t *memory;
     scratch_size = (size_t)twin_scratch_size(&model);
     memory = (uint8_t *)board_memory(scratch_size + query + estimates);
@@ -143,7 +146,7 @@ int main(void) {
         unsigned target;
         predict(at);
         counts = number[3];
-        for (target = 0; target < model.targets; target++) {
+        for (target = 0; target < TARGETS; target++) {
             __builtin_memcpy(number, out + target, 8);
             number[2] = members ? hash(target) : 0;
             number[3] = counts;
