@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-/* A point: what a record has before its features (FORMAT.md, section 12). */
+/* A point: what a record of one target has before its features (FORMAT.md, section 12). */
 typedef struct twin_point {
     uint32_t number;
     uint32_t time;
@@ -66,11 +66,12 @@ typedef struct twin_point {
 typedef struct twin_store {
     twin_journal journal; /* `number` is that of the next point; `damaged` counts bad slots */
     const twin_model *model;
-    twin_point *points; /* the caller's memory, the oldest first */
-    uint32_t pack;      /* checksum of the pack */
-    uint16_t most;      /* points there is room for */
-    uint16_t count;     /* points */
-    int8_t status;      /* of opening; TWIN_MORE as long as points are to be read */
+    twin_point
+        *points;    /* the caller's memory, the oldest first; not an array for several targets */
+    uint32_t pack;  /* checksum of the pack */
+    uint16_t most;  /* points there is room for */
+    uint16_t count; /* points */
+    int8_t status;  /* of opening; TWIN_MORE as long as points are to be read */
 } twin_store;
 
 /* Bytes of memory for this many points, at most 1024; 0 if the storage cannot hold a store. */
@@ -81,10 +82,11 @@ uint32_t twin_store_size(const twin_model *model, const twin_storage *storage, u
  * Model, storage and memory must stay as long as the store is used.
  *
  * TWIN_MORE: call twin_store_step until it returns something else. TWIN_ERROR_STORE if the model is
- * not open, its pack has no intervals or several targets, twin_store_size is 0, or the memory is
- * not aligned. TWIN_ERROR_OTHER if the points have another schema, or the storage had another
- * program size: twin_forget of all numbers takes it over. TWIN_ERROR_STORAGE if a read failed: open
- * it again. Predictions are those of the pack unless all points were read. */
+ * not open, its pack has no intervals, the model is one of several targets (twin_select_target),
+ * twin_store_size is 0, or the memory is not aligned. TWIN_ERROR_OTHER if the points have another
+ * schema, or the storage had another program size: twin_forget of all numbers takes it over.
+ * TWIN_ERROR_STORAGE if a read failed: open it again. Predictions are those of the pack unless all
+ * points were read. */
 twin_status twin_store_open(twin_store *store, const twin_model *model, twin_pack pack,
                             const twin_storage *storage, void *memory, uint16_t points);
 
@@ -103,6 +105,14 @@ twin_status twin_store_step(twin_store *store, void *scratch, uint32_t size);
 twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const float *x,
                        float target, uint32_t time);
 
+/* Learn from a point of a pack for several targets: what was measured of each, NaN for those that
+ * were not. `count`, those given, is at least `model->targets`, or the status is
+ * TWIN_ERROR_TARGETS, as it is of twin_learn for several targets. TWIN_ERROR_TARGET if none was
+ * measured, or if one is out of its range. Each target is predicted from the points that have it.
+ */
+twin_status twin_learn_targets(twin_store *store, void *scratch, uint32_t size, const float *x,
+                               const float *targets, unsigned count, uint32_t time);
+
 /* Forget the points numbered `first` to `last`: a point has the number that journal.number was
  * before it was learnt. 0 to UINT32_MAX forgets all, even if some could not be read. TWIN_MORE if
  * there are points to read first. TWIN_ERROR_VALUE if `first` is above `last`. */
@@ -120,6 +130,14 @@ twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_
 #define twin_predict_adapted_raw TWIN_CONFIGURED(twin_predict_adapted_raw)
 twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uint32_t size,
                                      const int16_t *query, twin_raw *out);
+
+/* The same for all targets, as twin_predict_targets; the functions above predict the first. */
+#define twin_predict_adapted_targets TWIN_CONFIGURED(twin_predict_adapted_targets)
+twin_status twin_predict_adapted_targets(const twin_store *store, void *scratch, uint32_t size,
+                                         const float *x, twin_prediction *out, unsigned count);
+#define twin_predict_adapted_targets_raw TWIN_CONFIGURED(twin_predict_adapted_targets_raw)
+twin_status twin_predict_adapted_targets_raw(const twin_store *store, void *scratch, uint32_t size,
+                                             const int16_t *query, twin_raw *out, unsigned count);
 
 #ifdef __cplusplus
 }

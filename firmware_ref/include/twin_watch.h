@@ -75,7 +75,9 @@ typedef struct twin_watch {
 /* Begin to watch a model, with intervals that should cover `thousandths` of all true values.
  * TWIN_ERROR_MODEL if the model is not open, TWIN_ERROR_LEVEL if the pack has no such intervals,
  * TWIN_ERROR_TARGETS if it has several targets: the watch then does nothing. It takes a model of
- * one of them (twin_select_target), and adapts the intervals that this model predicts. */
+ * one of them (twin_select_target), and adapts the intervals that this model predicts; those that
+ * are read from a run of all targets stay as calibrated, and a model of all counts for nothing in
+ * the functions below. */
 twin_status twin_watch_begin(twin_watch *watch, twin_model *model, uint16_t thousandths);
 
 /* Add a prediction that was made. One without intervals does not count. */
@@ -117,8 +119,9 @@ void twin_watch_clear(twin_watch *watch, uint32_t flags);
 /* The watch as bytes, the same on every machine, so that it survives a reset; and back. Restoring
  * also sets `model->quantile`. On error it changes nothing: TWIN_ERROR_MODEL if the model is not
  * open, TWIN_ERROR_MAGIC if the bytes are not a watch, such as erased flash, TWIN_ERROR_VERSION if
- * they have a different version, TWIN_ERROR_BODY_CRC if they are damaged, and TWIN_ERROR_LEVEL if
- * they belong to a different pack, or want a coverage that none has. */
+ * they have a different version, TWIN_ERROR_BODY_CRC if they are damaged, TWIN_ERROR_LEVEL if they
+ * belong to a different pack, or want a coverage that none has, and TWIN_ERROR_TARGETS if the model
+ * has several targets. */
 #define TWIN_WATCH_BYTES 72
 void twin_watch_save(const twin_watch *watch, uint8_t *bytes);
 twin_status twin_watch_restore(twin_watch *watch, twin_model *model, const uint8_t *bytes);

@@ -45,10 +45,10 @@ static inline unsigned twini_is_scaled(const twin_model *model) {
     return TWIN_INTERVALS ? model->flags >> 1 : 0;
 }
 
-/* Whether the pack has several targets, of which the model may be one. */
-static inline unsigned twini_has_several(const twin_model *model) {
+/* Whether the model is one of several targets of its pack. */
+static inline unsigned twini_is_selected(const twin_model *model) {
 #if TWIN_TARGETS > 1
-    return model->all > 1;
+    return model->all != model->targets;
 #else
     (void)model;
     return 0;
@@ -164,6 +164,20 @@ static inline void twini_set_status(twin_run *run, twin_status status) {
 }
 static inline twin_status twini_status(const twin_run *run) {
     return (twin_status)(run->status ^ TWIN_ERROR_MODEL);
+}
+
+/* How many targets a run has; one that was not begun has one, which is refused. */
+static inline unsigned twini_run_targets(const twin_run *run) {
+    return run->kernel ? twini_targets(run->model) : 1u;
+}
+
+/* What reading all targets returns; and which of them goes to entry `i` of as many: none if there
+ * are not enough. */
+static inline twin_status twini_all_status(const twin_run *run, unsigned count) {
+    return count < twini_run_targets(run) ? TWIN_ERROR_TARGETS : twini_status(run);
+}
+static inline unsigned twini_entry(const twin_run *run, unsigned count, unsigned i) {
+    return count < twini_run_targets(run) ? TWIN_TARGETS : i;
 }
 
 /* Stop the run, and keep the reason for whoever reads it. */

@@ -67,20 +67,6 @@ TWIN_INTERNAL void twini_view_run(twin_run *of, twin_model *one, const twin_run 
     (void)twini_refuse(of, status);
 }
 
-/* How many targets a run has; one that was not begun has one, which is refused. */
-static unsigned twini_run_targets(const twin_run *run) {
-    return run->kernel ? twini_targets(run->model) : 1u;
-}
-
-/* What reading all targets returns; and which of them goes to entry `i` of as many: none if there
- * are not enough. */
-static twin_status twini_all_status(const twin_run *run, unsigned count) {
-    return count < twini_run_targets(run) ? TWIN_ERROR_TARGETS : twini_status(run);
-}
-static unsigned twini_entry(const twin_run *run, unsigned count, unsigned i) {
-    return count < twini_run_targets(run) ? TWIN_TARGETS : i;
-}
-
 twin_status twin_read_target_raw(const twin_run *run, unsigned target, twin_raw *out) {
     twin_model one;
     twin_run of;

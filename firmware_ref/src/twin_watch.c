@@ -56,7 +56,7 @@ static uint32_t twini_watch_mark(const twin_model *model) {
 }
 
 static unsigned twini_watches(const twin_watch *watch, const twin_model *model) {
-    return watch->level && model->kernel && model->intervals;
+    return watch->level && model->kernel && model->intervals && twini_targets(model) == 1;
 }
 
 static int32_t twini_clip(int32_t value, int32_t least, int32_t most) {

@@ -8,7 +8,7 @@ import numpy as np
 
 from twinedge.pack import write_pack
 from twinedge.runtime.journal import read_journal
-from twinedge.runtime.store import Points
+from twinedge.runtime.store import Points, record_size
 
 Journal = runpy.run_path(str(Path(__file__).parent / "logs.py"))["Journal"]
 POINTER, WORD, SHORT, STATUS = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint16, ctypes.c_int
@@ -22,6 +22,11 @@ SIGNATURES = {
     "twin_keep_latest": (STATUS, POINTER, SHORT),
     "twin_predict_adapted_raw": (STATUS, POINTER, POINTER, WORD, POINTER, POINTER),
     "twin_predict_adapted": (STATUS, POINTER, POINTER, WORD, POINTER, POINTER),
+    "twin_learn_targets": (STATUS, POINTER, POINTER, WORD, POINTER, POINTER, ctypes.c_uint, WORD),
+    **dict.fromkeys(
+        ("twin_predict_adapted_targets", "twin_predict_adapted_targets_raw"),
+        (STATUS, POINTER, POINTER, WORD, POINTER, POINTER, ctypes.c_uint),
+    ),
 }
 
 
@@ -53,7 +58,8 @@ class Device:
 
     def __init__(self, native, flash, library, pack, *, most=5, program_size=8, slots=None):
         self.native, self.library, self.most = native, library, most
-        slot = -(-(24 + 4 * pack.features) // program_size) * program_size
+        record = record_size(pack.features, len(pack.every_target))
+        slot = -(-(8 + record) // program_size) * program_size
         size = slot * (most + 4 if slots is None else slots)
         self.memory, self.storage = flash.make(library, size, program_size)
         self.update(pack)
@@ -92,6 +98,11 @@ class Device:
     def learn(self, x, target, time=0):
         return self._call("twin_learn", np.ascontiguousarray(x, np.float32), target, time)
 
+    def learn_targets(self, x, targets, time=0):
+        x, targets = (np.ascontiguousarray(one, np.float32) for one in (x, targets))
+        where = self.native.address(targets), len(targets), time
+        return self._call("twin_learn_targets", x, *where)
+
     def forget(self, first, last):
         return self._checked(self.library.twin_forget(ctypes.byref(self.store), first, last))
 
@@ -114,6 +125,24 @@ class Device:
         """Status, and fields by name."""
         return self._predict("twin_predict_adapted", x, np.float32, self.native.Prediction())
 
+    def predict_targets(self, query, count):
+        """Status, and fields by name of each target, for floats or quantised ones."""
+        raw = query.dtype == np.int16
+        name = "twin_predict_adapted_targets" + ("_raw" if raw else "")
+        out = ((self.native.Raw if raw else self.native.Prediction) * count)()
+        ctypes.memset(ctypes.byref(out), 0x5A, ctypes.sizeof(out))
+        status = self._call(name, np.ascontiguousarray(query), ctypes.byref(out), count)
+        return status, [{field: getattr(one, field) for field, _ in one._fields_} for one in out]
+
+    def words(self):
+        """Points of several targets in RAM, ``(k, 2 + 3 m)`` words."""
+        words = 2 + 3 * len(self.pack.every_target)
+        size = self.store.count * words
+        if not size:
+            return np.empty((0, words), np.uint32)
+        at = ctypes.cast(self.store.points, ctypes.POINTER(ctypes.c_uint32))
+        return np.ctypeslib.as_array(at, (size,)).reshape(-1, words).copy()
+
     def points(self):
         """Points in RAM: number, time, target, error and score of each."""
         return [
@@ -126,7 +155,7 @@ class Device:
 
     def stored(self):
         """Points as Python reads them from both blocks."""
-        return Points.of(read_journal(self.memory.content()))
+        return Points.of(read_journal(self.memory.content()), len(self.pack.every_target))
 
     def _call(self, name, query=None, *more):
         function, scratch = getattr(self.library, name), self.opened.scratch

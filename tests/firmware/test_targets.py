@@ -20,6 +20,10 @@ SIGNATURES = {
     "twin_select_target": (STATUS, POINTER, POINTER, ctypes.c_uint),
     "twin_predict_targets": (STATUS, POINTER, POINTER, WORD, *(POINTER,) * 2, ctypes.c_uint),
     "twin_watch_begin": (STATUS, POINTER, POINTER, ctypes.c_uint16),
+    "twin_watch_save": (None, POINTER, POINTER),
+    "twin_watch_restore": (STATUS, POINTER, POINTER, POINTER),
+    "twin_watch_add_prediction": (None, *(POINTER,) * 3),
+    "twin_watch_add_target": (None, *(POINTER,) * 3, ctypes.c_float),
     "twin_self_test": (STATUS, POINTER, POINTER, POINTER, WORD),
 }
 TARGETS = (1, 2, 3, 8)
@@ -188,6 +192,35 @@ def test_a_watch_takes_one_target(native, opened, portable):
     assert native.name_of(found) == "targets"
     assert portable.twin_select_target(ctypes.byref(one), ctypes.byref(opened.model), 1) == 0
     assert portable.twin_watch_begin(watch, ctypes.byref(one), level) == 0
+    saved, x = (ctypes.c_uint8 * 72)(), np.zeros(opened.model.features, np.float32)
+    portable.twin_watch_save(watch, saved)
+    restored = portable.twin_watch_restore(watch, ctypes.byref(opened.model), saved)
+    assert native.name_of(restored) == "targets"
+
+    def read(target):
+        _, run = opened.begin("twin_begin", x)
+        opened.step(run, 65535)
+        out = native.Prediction()
+        assert portable.twin_read_target(ctypes.byref(run), target, ctypes.byref(out)) == 0
+        return out
+
+    given, before = read(1), bytes(watch)
+    assert given.intervals == 1
+    of_all = bytes(opened.model)
+    for _ in range(9):  # far below the interval
+        portable.twin_watch_add_prediction(watch, ctypes.byref(opened.model), ctypes.byref(given))
+        portable.twin_watch_add_target(
+            watch, ctypes.byref(opened.model), ctypes.byref(given), given.low - 1e6
+        )
+    assert (bytes(watch), bytes(opened.model)) == (before, of_all)
+    quantile = one.quantile
+    for _ in range(9):
+        portable.twin_watch_add_target(
+            watch, ctypes.byref(one), ctypes.byref(given), given.low - 1e6
+        )
+    assert bytes(watch) != before
+    assert one.quantile > quantile
+    assert bytes(read(1)) == bytes(given)  # of all targets, as calibrated
 
 
 def answered(pack, wrong=None):
