@@ -110,8 +110,16 @@ twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const fl
  * TWIN_ERROR_TARGETS, as it is of twin_learn for several targets. TWIN_ERROR_TARGET if none was
  * measured, or if one is out of its range. Each target is predicted from the points that have it.
  */
+#if TWIN_TARGETS > 1
 twin_status twin_learn_targets(twin_store *store, void *scratch, uint32_t size, const float *x,
                                const float *targets, unsigned count, uint32_t time);
+#else
+static inline twin_status twin_learn_targets(twin_store *store, void *scratch, uint32_t size,
+                                             const float *x, const float *targets, unsigned count,
+                                             uint32_t time) {
+    return count ? twin_learn(store, scratch, size, x, *targets, time) : TWIN_ERROR_TARGETS;
+}
+#endif
 
 /* Forget the points numbered `first` to `last`: a point has the number that journal.number was
  * before it was learnt. 0 to UINT32_MAX forgets all, even if some could not be read. TWIN_MORE if
@@ -132,12 +140,32 @@ twin_status twin_predict_adapted_raw(const twin_store *store, void *scratch, uin
                                      const int16_t *query, twin_raw *out);
 
 /* The same for all targets, as twin_predict_targets; the functions above predict the first. */
+#if TWIN_TARGETS > 1
 #define twin_predict_adapted_targets TWIN_CONFIGURED(twin_predict_adapted_targets)
 twin_status twin_predict_adapted_targets(const twin_store *store, void *scratch, uint32_t size,
                                          const float *x, twin_prediction *out, unsigned count);
 #define twin_predict_adapted_targets_raw TWIN_CONFIGURED(twin_predict_adapted_targets_raw)
 twin_status twin_predict_adapted_targets_raw(const twin_store *store, void *scratch, uint32_t size,
                                              const int16_t *query, twin_raw *out, unsigned count);
+#else
+/* Without a scratch, it is refused, as what goes beyond the target is to be. */
+static inline twin_status twin_predict_adapted_targets(const twin_store *store, void *scratch,
+                                                       uint32_t size, const float *x,
+                                                       twin_prediction *out, unsigned count) {
+    unsigned i;
+    for (i = 1; i < count; i++)
+        (void)twin_predict_adapted(store, scratch, 0, x, out + i);
+    return count ? twin_predict_adapted(store, scratch, size, x, out) : TWIN_ERROR_TARGETS;
+}
+static inline twin_status twin_predict_adapted_targets_raw(const twin_store *store, void *scratch,
+                                                           uint32_t size, const int16_t *query,
+                                                           twin_raw *out, unsigned count) {
+    unsigned i;
+    for (i = 1; i < count; i++)
+        (void)twin_predict_adapted_raw(store, scratch, 0, query, out + i);
+    return count ? twin_predict_adapted_raw(store, scratch, size, query, out) : TWIN_ERROR_TARGETS;
+}
+#endif
 
 #ifdef __cplusplus
 }

@@ -414,11 +414,6 @@ twin_status twin_learn(twin_store *store, void *scratch, uint32_t size, const fl
     return twini_learn(store, scratch, size, x, &point);
 }
 
-twin_status twin_learn_targets(twin_store *store, void *scratch, uint32_t size, const float *x,
-                               const float *targets, unsigned count, uint32_t time) {
-    return count ? twin_learn(store, scratch, size, x, *targets, time) : TWIN_ERROR_TARGETS;
-}
-
 #endif
 
 /* Forget a range of an open store; or all, even if not all can be read, or of another schema. */
@@ -627,23 +622,6 @@ twin_status twin_predict_adapted(const twin_store *store, void *scratch, uint32_
     status = twini_finish(store, &run, &raw);
     twini_report(&run, &raw, out);
     return status;
-}
-
-/* Without a scratch, it is refused, as what goes beyond the target is to be. */
-twin_status twin_predict_adapted_targets_raw(const twin_store *store, void *scratch, uint32_t size,
-                                             const int16_t *query, twin_raw *out, unsigned count) {
-    unsigned i;
-    for (i = 1; i < count; i++)
-        (void)twin_predict_adapted_raw(store, scratch, 0, query, out + i);
-    return count ? twin_predict_adapted_raw(store, scratch, size, query, out) : TWIN_ERROR_TARGETS;
-}
-
-twin_status twin_predict_adapted_targets(const twin_store *store, void *scratch, uint32_t size,
-                                         const float *x, twin_prediction *out, unsigned count) {
-    unsigned i;
-    for (i = 1; i < count; i++)
-        (void)twin_predict_adapted(store, scratch, 0, x, out + i);
-    return count ? twin_predict_adapted(store, scratch, size, x, out) : TWIN_ERROR_TARGETS;
 }
 
 #endif

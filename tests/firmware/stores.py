@@ -22,6 +22,8 @@ SIGNATURES = {
     "twin_keep_latest": (STATUS, POINTER, SHORT),
     "twin_predict_adapted_raw": (STATUS, POINTER, POINTER, WORD, POINTER, POINTER),
     "twin_predict_adapted": (STATUS, POINTER, POINTER, WORD, POINTER, POINTER),
+}
+OF_TARGETS = {
     "twin_learn_targets": (STATUS, POINTER, POINTER, WORD, POINTER, POINTER, ctypes.c_uint, WORD),
     **dict.fromkeys(
         ("twin_predict_adapted_targets", "twin_predict_adapted_targets_raw"),

@@ -22,7 +22,10 @@ def several(native, flash, stores, tmp_path_factory):
     options = ("-DTWIN_HOST=0", "-DTWIN_TARGETS=8", "-shared", *native.SHARED)
     native.compile_c(path, *options, sources=[*native.PORTABLE, *flash.SOURCES])
     select = (stores.STATUS, stores.POINTER, stores.POINTER, ctypes.c_uint)
-    return native.load(path, flash.SIGNATURES, stores.SIGNATURES, {"twin_select_target": select})
+    return native.load(
+        *(path, flash.SIGNATURES, stores.SIGNATURES, stores.OF_TARGETS),
+        {"twin_select_target": select},
+    )
 
 
 @pytest.fixture
@@ -270,14 +273,50 @@ def test_a_model_of_one_of_several_targets_has_no_store(native, device, packs, s
     assert (status, found["points"]) == ("ok", 0)
 
 
-def test_a_build_for_one_target_has_the_same_functions(native, flash, stores, packs, library):
+IN_HEADER = """
+#include "twin_store.h"
+twin_status learn(twin_store *store, void *scratch, uint32_t size, const float *x,
+                  const float *targets, unsigned count) {
+    return twin_learn_targets(store, scratch, size, x, targets, count, 0);
+}
+twin_status predict(const twin_store *store, void *scratch, uint32_t size, const float *x,
+                    twin_prediction *out, unsigned count) {
+    return twin_predict_adapted_targets(store, scratch, size, x, out, count);
+}
+twin_status predict_raw(const twin_store *store, void *scratch, uint32_t size,
+                        const int16_t *query, twin_raw *out, unsigned count) {
+    return twin_predict_adapted_targets_raw(store, scratch, size, query, out, count);
+}
+"""
+
+
+def test_a_build_for_one_target_has_the_same_functions(native, flash, stores, packs, tmp_path):
+    source = tmp_path / "in_header.c"
+    source.write_text(IN_HEADER)
+    sources = [source, *native.PORTABLE, *flash.SOURCES]
+    options = ("-DTWIN_HOST=0", "-shared", *native.SHARED)
+    path = native.compile_c(tmp_path / "libtwin.so", *options, sources=sources)
+    call = (stores.STATUS, stores.POINTER, stores.POINTER, stores.WORD, *[stores.POINTER] * 2)
+    names = ("learn", "predict", "predict_raw")
+    signatures = dict.fromkeys(names, (*call, ctypes.c_uint))
+    library = native.load(path, flash.SIGNATURES, stores.SIGNATURES, signatures)
     pack = draw_pack(packs, 7, 1)
     made, x = stores.Device(native, flash, library, pack), STORE["queries"](pack, 1)[0]
+    target = np.full(1, pack.y_offset, np.float32)
     assert made.open() == "ok"
-    assert made.learn_targets(x, []) == "targets"
-    assert made.learn_targets(x, [float(pack.y_offset)]) == "ok"
-    status, found = made.predict_targets(x, 2)
-    assert status == "ok"
-    assert found[0] == made.predict(x)[1]
-    assert np.isnan(found[1]["mean"])
-    assert made.predict_targets(x, 0)[0] == "targets"
+
+    def called(name, query, given, count):
+        where = ctypes.byref(made.store), native.address(made.opened.scratch), made.opened.size
+        return native.name_of(getattr(library, name)(*where, native.address(query), given, count))
+
+    assert called("learn", x, native.address(target), 0) == "targets"
+    assert called("learn", x, native.address(target), 1) == "ok"
+    q = reference.quantise(pack, x[None])[0]
+    for name, query, kind in (("predict", x, native.Prediction), ("predict_raw", q, native.Raw)):
+        out = (kind * 2)()
+        assert called(name, query, ctypes.byref(out), 0) == "targets"
+        assert called(name, query, ctypes.byref(out), 2) == "ok"
+        _, right = made.predict(x) if name == "predict" else made.predict_raw(q)
+        assert {field: getattr(out[0], field) for field in right} == right
+        assert right["points"] == 1
+        assert (out[1].points, out[1].intervals) == (0, 0)

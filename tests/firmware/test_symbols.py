@@ -101,7 +101,11 @@ def test_headers_define_nothing_without_a_prefix(native, tmp_path):
     # The only lower-case ones are functions whose names include the settings, and deprecated names.
     calls = {"predict", "read", "begin", "predict_adapted", "watch_add_prediction"}
     calls |= {"watch_add_target", "watch_saw", "watch_told"}
-    calls |= {"open", "open_begin", *(f"{call}_raw" for call in calls)}
+    calls |= {
+        "read_target",
+        *(f"{call}_targets" for call in ("read", "predict", "predict_adapted")),
+    }
+    calls |= {"open", "open_begin", "select_target", *(f"{call}_raw" for call in calls)}
     calls |= {"self_test", "self_test_step", "check_begin", "check_step"}
     assert {name for name in names if name.islower()} == {f"twin_{call}" for call in calls}
 
