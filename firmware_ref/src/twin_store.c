@@ -9,7 +9,7 @@
 
 /* In a record: the time, and the score of the first target; bytes before, what there is of each
  * target, and the number before it all. */
-enum { TIME = 0, SCORE = 12, TARGETS = 4, OF_TARGET = 12, NUMBER = 4 };
+enum { TIME = 0, SCORE = 12, MEASURED = 4, OF_TARGET = 12, NUMBER = 4 };
 /* In a pack: its checksum, number of sections, and their table; in that, kind and place. */
 enum { CHECKSUM = 12, SECTIONS = 6, PLACE = 4 };
 enum { MOST_POINTS = 1024, VERSION = 2, FREEDOM = 4 };
@@ -21,7 +21,7 @@ enum { FULL = 48, NOTHING = 112, MOST_SCORE = 511, MOST_SURPRISE = 32 };
 
 /* Bytes of a record before its features; and words of a point, which are these and its number. */
 static inline unsigned twini_point_bytes(const twin_model *model) {
-    return TARGETS + OF_TARGET * twini_targets(model);
+    return MEASURED + OF_TARGET * twini_targets(model);
 }
 static inline unsigned twini_point_words(const twin_model *model) {
     return (NUMBER + twini_point_bytes(model)) / 4;
