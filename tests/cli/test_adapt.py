@@ -288,7 +288,8 @@ def test_a_file_that_is_no_store_of_this_pack_is_refused_and_left_alone(
     (tmp_path / "other.twin").write_bytes(write_pack(other))
     load(tmp_path / "other.twin", store=tmp_path / "other.store").learn([[0.5, 6, -20]], [55])
     refused(command, pack, site, "--store", "other.store", says=["points of another model"])
-    refused(command, pack, site, "--store", tmp_path, says=["is not a file"])
+    folder = {"adapt": "is not a file", "predict": "is a folder of stores"}[command]
+    refused(command, pack, site, "--store", tmp_path, says=[folder])
 
 
 def test_a_store_in_a_folder_that_is_not_there_is_refused(refused, pack, site):
