@@ -386,9 +386,10 @@ float twin_target(const twin_model *model, int32_t estimate);
 /* Packs of several targets, up to TWIN_TARGETS. One run predicts all of them:
  *
  *     twin_prediction out[TWIN_TARGETS];
+ *     unsigned t;
  *     if (twin_predict_targets(&model, scratch, sizeof scratch, x, out, TWIN_TARGETS) == TWIN_OK)
  *         for (t = 0; t < model.targets; t++)
- *             use(out[t].mean);
+ *             use(out[t].low, out[t].high);
  *
  * What has no target to choose is about the first. Where a run may have `members`, they are
  * `model->members` of each target: those of the first, then those of the second, and so on.
