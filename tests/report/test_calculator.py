@@ -105,7 +105,8 @@ def python(setting, firmware):
         model = Model.of(*shape, **{name: setting.get(name, 0) for name in names})
     except InputError as error:
         return str(error)
-    counted = summarise(replace(model, levels=setting["levels"]), all_boards().values(), firmware)
+    model = replace(model, levels=setting["levels"], identified=setting.get("identified", False))
+    counted = summarise(model, all_boards().values(), firmware)
     for one in counted["boards"]:
         del one["instructions_estimated"], one["instructions_worst"]
     return json.loads(json.dumps(counted))
@@ -145,7 +146,7 @@ def test_what_is_counted_is_shown(opened, page_file, firmware, found):
     ]:
         if "bins" in setting:  # a curve for each feature
             setting |= {"map_outputs": 8 + 5, "map_rows": 8 * 9, "map_curves": 8}
-        counted = python({**setting, "levels": levels}, firmware)
+        counted = python({**setting, "levels": levels, "identified": True}, firmware)
         shown = page.evaluate(MOVE, [setting, sliders])
         assert shown["result"] == counted
         for row, side in zip(shown["sizes"], ("ann", "twin"), strict=True):
@@ -207,13 +208,13 @@ def test_fields_buttons_and_keys_and_the_example_of_the_paper(opened, page_file)
     page.get_by_role("slider", name="Features, slider").press("ArrowRight")
     assert features() == start + 1
     shown = page.evaluate(MOVE, [PAPER | {"intervals": False}, False])
-    assert "19,105 parameters in 21,072 bytes" in shown["sentence"]
-    assert "569,376 in 615,072 bytes, 29.2 times as much" in shown["sentence"]
-    assert shown["board"].startswith("fits (flash 25,192 of 32,256 bytes, RAM 1,379 of 2,048")
+    assert "19,105 parameters in 21,296 bytes" in shown["sentence"]
+    assert "569,376 in 615,072 bytes, 28.9 times as much" in shown["sentence"]
+    assert shown["board"].startswith("fits (flash 25,416 of 32,256 bytes, RAM 1,379 of 2,048")
     assert "an estimated 125-250 ms for a query" in shown["board"]
     shown = page.evaluate(MOVE, [PAPER, False])
-    assert "19,105 parameters in 21,504 bytes" in shown["sentence"]  # with four levels
-    assert shown["board"].startswith("fits (flash 26,524 of 32,256 bytes, RAM 1,439 of 2,048")
+    assert "19,105 parameters in 21,728 bytes" in shown["sentence"]  # with four levels
+    assert shown["board"].startswith("fits (flash 26,748 of 32,256 bytes, RAM 1,439 of 2,048")
     refused = page.evaluate(MOVE, [PAPER | {"anchors": 3, "twins": 4}, False])
     assert refused["result"] is None
     assert refused["sentence"] == "3 anchors for 4 twins: each needs at least one"

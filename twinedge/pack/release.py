@@ -19,7 +19,7 @@ ANSWER = np.dtype([("mean", "<i4"), ("root", "<u4"), ("scale", "<u4")])
 IDENTITY = struct.Struct("<16s16sII16s16s")
 SIGNATURE_HEAD = struct.Struct("<8sHH8s")
 MOST_QUERIES = 64
-_USUAL_QUERIES, _USUAL_BYTES = 4, 116  # of an export, if they fit; else one query
+USUAL_QUERIES, USUAL_BYTES = 4, 116  # of an export, if they fit; else one query
 UNKNOWN = bytes(ID_SIZE)
 ED25519, HMAC_SHA256 = 1, 2  # algorithms of a signature
 SIGNATURE_SIZES = {ED25519: 64, HMAC_SHA256: 32}
@@ -133,7 +133,7 @@ def _entry(features: int, targets: int) -> np.dtype[np.void]:
 
 def usual_queries(features: int, targets: int = 1) -> int:
     """Return how many queries an export has in its self-test."""
-    return max(1, min(_USUAL_QUERIES, _USUAL_BYTES // _entry(features, targets).itemsize))
+    return max(1, min(USUAL_QUERIES, USUAL_BYTES // _entry(features, targets).itemsize))
 
 
 def self_test_size(features: int, targets: int = 1) -> int:

@@ -138,7 +138,7 @@ class Device:
     def __repr__(self) -> str:
         file, backend = self.info["file"], self.info["backend"]
         columns = plural(len(self.encoding.names), "column")
-        names = listed(self.target_names)
+        names = ", ".join(self.target_names)
         return f"<{file}: {columns} to {names}, {self.anchors} anchors, {backend}>"
 
     def _repr_html_(self) -> str:

@@ -44,6 +44,8 @@ _USES = {
     "intervals": "how far off to expect predictions: weights of the signals, quantiles",
     "domain": "range of each feature, and its value when missing",
     "schema": "stands for columns and target: which points on site belong to the pack",
+    "self test": "queries with the answers that a device must give",
+    "identity": "what the pack is, and what it was made from",
     "scaling": "offset and gain of each feature and of the target",
     "header": "shape, length, checksums",
     "table": "where each section begins",

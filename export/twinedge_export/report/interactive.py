@@ -16,6 +16,13 @@ from twinedge.encoding.categories import Category
 from twinedge.encoding.derived import Derived
 from twinedge.pack import layout
 from twinedge.pack.contents import Array, Pack
+from twinedge.pack.release import (
+    ANSWER,
+    IDENTITY,
+    SELF_TEST_HEAD,
+    USUAL_BYTES,
+    USUAL_QUERIES,
+)
 from twinedge.runtime.pack_device import PackDevice
 from twinedge.runtime.reference import targets_of
 from twinedge_export.report.document import LIGHTS
@@ -197,7 +204,7 @@ def calculator_facts(model: Model, firmware: dict[str, Runtime]) -> dict[str, An
         Measured cores.
     """
     names = "features", "anchors", "twins", "neighbors", "activation", "weights", "intervals"
-    start = {name: getattr(model, name) for name in (*names, "levels", *_CURVES)}
+    start = {name: getattr(model, name) for name in (*names, "levels", "identified", *_CURVES)}
     return {
         "start": {**start, "hidden": list(model.hidden)},
         "map_extra": MAP_EXTRA,
@@ -270,6 +277,12 @@ def layout_facts() -> dict[str, Any]:
         "intervals": layout.INTERVALS.size,
         "level": layout.LEVEL.size,
         "schema": one.length(layout.Kind.SCHEMA),
+        "self_test": SELF_TEST_HEAD.size,
+        "usual_queries": USUAL_QUERIES,
+        "usual_bytes": USUAL_BYTES,
+        "query": np.dtype(np.int16).itemsize,
+        "answer": ANSWER.itemsize,
+        "identity": IDENTITY.size,
         "bias": parts["bias0"],
         "multiplier": parts["multiplier0"],
         "output": parts["outputs"],

@@ -126,6 +126,13 @@ const Budget = (facts) => {
     return layout.map_head + bytes + layout.map_entry * rows * outputs;
   }
 
+  // Queries with their answers: as many as fit into a few bytes, but one at least.
+  function selfTestBytes({ features }) {
+    const each = layout.query * align(features, 2) + layout.answer;
+    const fitting = Math.floor(layout.usual_bytes / each);
+    return layout.self_test + Math.max(1, Math.min(layout.usual_queries, fitting)) * each;
+  }
+
   function sectionsOf(model) {
     const [twins, anchors] = [model.counts.length, anchorsOf(model)];
     const byFeature = ([fixed, each]) => fixed + each * model.features;
@@ -140,6 +147,10 @@ const Budget = (facts) => {
     if (isScaled(model)) lengths.intervals = layout.intervals + layout.level * model.levels;
     if (model.intervals) lengths.domain = byFeature(layout.domain);
     if (isScaled(model)) lengths.schema = layout.schema;
+    if (model.identified) {
+      lengths.self_test = selfTestBytes(model);
+      lengths.identity = layout.identity;
+    }
     return lengths;
   }
 
@@ -158,7 +169,7 @@ const Budget = (facts) => {
   function annBytes(model, members = membersOf(model)) {
     if (!isPacked(model)) return layout.floats[model.weights] * annParams(model, members);
     if (shapeFault(model, 1, 1)) return null;
-    const plain = { ...model, intervals: false, map_outputs: 0, target_bins: 0 };
+    const plain = { ...model, intervals: false, identified: false, map_outputs: 0, target_bins: 0 };
     const { anchors, ...lengths } = sectionsOf(plain);
     return fileSize({ ...lengths, twins: members * recordBytes(plain, 1) });
   }
@@ -354,7 +365,7 @@ const Budget = (facts) => {
       const one = { ...model, weights };
       return [weights, { twin: twinBytes(one), ann: annBytes(one) }];
     });
-    const { levels, ...shown } = setting;
+    const { levels, identified, ...shown } = setting;
     return {
       ...shown,
       members: membersOf(model),

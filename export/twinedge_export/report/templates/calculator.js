@@ -77,6 +77,7 @@
       weights: at("weights").value,
       intervals: at("with-intervals").value === "with",
       levels: facts.start.levels,
+      identified: facts.start.identified,
       ...readMap(value.features, value["map-bins"], value["map-extra"]),
       target_bins:
         at("with-target-curve").value === "with" ? facts.start.target_bins || facts.target_bins : 0,
