@@ -311,7 +311,7 @@ def _splits_of(cells: Cells, kind: str, name: str) -> Cells:
 
 
 def _refusals(found: dict[str, Cells], split: str) -> list[str | None]:
-    """Return what exports of a split said, None for each that was written."""
+    """Return why exports of a split were refused, None for each that was written."""
     return [found["joint"][split]["refused"], *found["own"][split]["refused"]]
 
 

@@ -2,7 +2,7 @@
 
 #include "twin_model.h"
 
-/* Let what a model says of its first target be what it said of another one. */
+/* Make another target the first of a model, and the only one. */
 static void twini_select(twin_model *one, unsigned target) {
 #if TWIN_TARGETS > 1
 #if TWIN_TARGET_CURVE

@@ -1,4 +1,4 @@
-"""Commands for a pack with several targets: what is of a target is said of each, by name."""
+"""Commands for a pack with several targets: what belongs to a target is printed for each."""
 
 import csv
 import json

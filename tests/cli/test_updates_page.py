@@ -48,7 +48,7 @@ def test_the_commands_of_the_page_run(cli, tiny_run, fleet_pack, write_store, cu
     (tmp_path / "new.csv").write_text(f"angle,offset,idle\n{rows}\n")
     lines = commands()
     assert len(lines) >= 10
-    said = {line: run_printed(cli, line, tmp_path) for line in lines}
+    printed = {line: run_printed(cli, line, tmp_path) for line in lines}
     parent = id_of(read_pack((tmp_path / "fielded.twin").read_bytes()))
     release = identity_of(read_pack((tmp_path / "model-7.twin").read_bytes()))
     lean = identity_of(read_pack((tmp_path / "lean-7.twin").read_bytes()))
@@ -57,6 +57,6 @@ def test_the_commands_of_the_page_run(cli, tiny_run, fleet_pack, write_store, cu
     assert (tmp_path / "lean-7.twin").stat().st_size < (tmp_path / "model-7.twin").stat().st_size
     header = (tmp_path / "product_key.h").read_text()
     assert "twin_key[32]" in header
-    predicted = next(out for line, out in said.items() if line.startswith("twinedge predict"))
+    predicted = next(out for line, out in printed.items() if line.startswith("twinedge predict"))
     assert len(predicted.splitlines()) == 5
     assert sum(line.startswith("twinedge fleet") for line in lines) == 2

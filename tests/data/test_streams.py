@@ -126,10 +126,10 @@ def test_a_trained_model_derives_the_same_from_another_table(even, tmp_path):
     X, y = read_features(later, source.encoding, target="y", ready=ready)
     np.testing.assert_array_equal(y, rows[::-1, 2])
     np.testing.assert_array_equal(X[ready.values][::-1], source.X)
-    said = []
-    X, _ = read_features(later, source.encoding, say=said.append)
+    notes = []
+    X, _ = read_features(later, source.encoding, say=notes.append)
     np.testing.assert_array_equal(X[::-1], source.X)
-    assert said[0].endswith("later.csv: 4 rows without a full window of 3 samples left out")
+    assert notes[0].endswith("later.csv: 4 rows without a full window of 3 samples left out")
 
 
 @pytest.mark.parametrize(

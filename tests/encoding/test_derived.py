@@ -1,4 +1,4 @@
-"""The grammar of derived inputs: what can be written, and what a person is told otherwise."""
+"""The grammar of derived inputs: what can be written, and the error for anything else."""
 
 import json
 

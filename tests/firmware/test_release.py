@@ -303,7 +303,7 @@ def test_a_pack_at_an_odd_address_is_refused(native, library, releases, pack):
 
 
 def test_opening_pays_no_heed_to_them(open_pack, releases, pack):
-    """As packs with them are opened by programs that never heard of them."""
+    """Programs that do not know these sections open packs that have them."""
     data = releases.release(pack)
     for kind in (Kind.SELF_TEST, Kind.IDENTITY, Kind.SIGNATURE):
         assert open_pack(changed(data, kind, b"anything at all.")).status == "ok"

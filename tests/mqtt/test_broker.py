@@ -1,4 +1,4 @@
-"""Addresses, and brokers that refuse: one that says what it is told to stands in for them."""
+"""Addresses, and brokers that refuse, for which a scripted one stands in."""
 
 import socket
 import threading

@@ -112,7 +112,7 @@ def test_with_a_bad_store_a_site_is_answered_as_shipped(serve, stores, tmp_path)
     queries = [message("plant/a/raw", USUAL), message("plant/a/raw", USUAL)]
     service, _, found = serve([queries[0]], [queries[1]], stores=stores)
     assert len(found) == 2
-    assert service.status.bad == 1  # said once, not for every query
+    assert service.status.bad == 1  # counted once, not for every query
     service, _, _ = serve([*queries, message("plant/a/truth", 1)], stores=stores)
     assert (service.status.learnt, service.status.bad) == (0, 2)
 

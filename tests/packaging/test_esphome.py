@@ -341,10 +341,10 @@ def other_packs(home, pack):
 def test_a_bad_configuration_is_refused(call, home, other_packs, change, says):
     assert GIVEN.count(change[0]) == 1
     done = call("config", GIVEN.replace(*change))
-    told = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     assert done.returncode == 2
-    assert told.count(says.format(home=home)) == 1, told
-    assert "Traceback" not in told
+    assert output.count(says.format(home=home)) == 1, output
+    assert "Traceback" not in output
 
 
 def test_a_model_without_intervals_predicts_but_cannot_be_taught(call, other_packs):

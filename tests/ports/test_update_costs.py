@@ -205,12 +205,12 @@ def printed(board):
 @pytest.mark.parametrize("board", [BOARDS[0], pytest.param(BOARDS[1], marks=pytest.mark.slow)])
 def test_parts_cost_what_the_page_says(costs, board):
     """Vectors of RFCs and signatures of ours are verified there, too, and wrong ones refused."""
-    found, said = table(costs, board), printed(board)
-    assert list(found) == list(said)
+    found, stated = table(costs, board), printed(board)
+    assert list(found) == list(stated)
     for row, (size, count) in found.items():
-        assert said[row][0] == size, row
-        assert (said[row][1] is None) == (count is None), row
-        assert count is None or said[row][1] == pytest.approx(count, rel=0.02, abs=2), row
+        assert stated[row][0] == size, row
+        assert (stated[row][1] is None) == (count is None), row
+        assert count is None or stated[row][1] == pytest.approx(count, rel=0.02, abs=2), row
 
 
 def test_banks_take_little_flash_and_stack(costs):

@@ -127,7 +127,7 @@ static void start(void) {
 
 /* Evidence about a pack on trial. The watch has seen what the pack alone predicted: points learnt
  * on site must not hide that it is worse. */
-static void judge(void) {
+static void decide_trial(void) {
     if (!slots.on_trial)
         return;
     if (twin_watch_flags(&watch) & TWIN_WATCH_DRIFT) {
@@ -172,7 +172,7 @@ static void predict(const uint8_t *frame, unsigned size, unsigned measured) {
     copy(numbers + 2, (const uint8_t *)&own.high, 4);
     copy(numbers + 3, (const uint8_t *)&adapted.mean, 4);
     numbers[4] = watch.targets;
-    judge();
+    decide_trial();
     device_say("predicted", numbers, 5);
 }
 
