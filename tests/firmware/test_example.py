@@ -35,6 +35,13 @@ def test_the_example_prints_the_interval_of_a_pack_that_has_them(example, native
     assert [np.float32(word) for word in output] == right
 
 
+def test_the_example_predicts_after_a_self_test(example, native, small, releases, tmp_path):
+    for name, data in (("older", write_pack(small)), ("tested", releases.released(small))):
+        (tmp_path / name).write_bytes(data)
+    older, tested = (native.run(example, tmp_path / name, 1, 2) for name in ("older", "tested"))
+    assert older == tested
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -43,11 +50,17 @@ def test_the_example_prints_the_interval_of_a_pack_that_has_them(example, native
         (["model.twin", "1"], "query"),
         (["model.twin", "1", "nan"], "not a number"),
         (["broken.twin", "1", "2"], "checksum of the content"),
+        (["unsound.twin", "1", "2"], "does not answer as it must"),
     ],
-    ids=["no file", "no such file", "too few features", "not a number", "damaged"],
+    ids=["no file", "no such file", "too few features", "not a number", "damaged", "unsound"],
 )
-def test_the_example_says_what_is_wrong(native, example, small, tmp_path, words, complaint):
+def test_the_example_says_what_is_wrong(
+    native, example, small, tmp_path, releases, words, complaint
+):
     data = write_pack(small)
+    test = releases.self_test(small)
+    test.answers["mean"][-1] += 1
+    (tmp_path / "unsound.twin").write_bytes(releases.released(small, test=test))
     (tmp_path / "model.twin").write_bytes(data)
     (tmp_path / "broken.twin").write_bytes(data[:-1] + b"\1")
     done = native.attempt(example, *words, cwd=tmp_path)

@@ -10,6 +10,8 @@ import pytest
 
 import twinedge
 from twinedge.pack import read_pack
+from twinedge.pack.layout import Kind
+from twinedge.pack.sections import join, split
 from twinedge.runtime import reference
 
 # As much of Arduino as the sketches use, on standard output.
@@ -49,7 +51,7 @@ HOST = """
 void board_write(const char *text) { fputs(text, stdout); }
 void board_exit(int status) { exit(status); }
 """
-NOT_A_NUMBER, DAMAGED = "error -15", "error -6"
+NOT_A_NUMBER, DAMAGED, UNSOUND = "error -15", "error -6", "error -28"
 TYPED = r"(static const float x\[MODEL_FEATURES\] = \{)[^,]*"
 
 
@@ -140,6 +142,43 @@ def test_the_example_of_the_library_goes_on(sketch, native, firmware):
     sent = [list(map(float, lines[number].split())) for number in (1, 2, 4)]
     wanted = np.column_stack([found.mean, found.spread])
     assert np.array(sent) == pytest.approx(wanted, abs=1e-6)
+
+
+def with_section(text, kind, change):
+    """Let a section of the pack in ``model.c`` be another one of the same size."""
+    start, end = text.index("= {") + 3, text.rindex("}")
+    header, sections = split(bytes(map(int, re.findall(r"\d+(?=,)", text[start:end]))))
+    (at,) = (place for place, one in enumerate(sections) if one.kind == kind)
+    sections[at] = change(sections[at])
+    array = "".join(f"{byte}, " for byte in join(header, sections))
+    return f"{text[:start]}{array}{text[end:]}"
+
+
+def test_a_sketch_whose_pack_fails_its_self_test_says_so_each_time(
+    sketch, native, firmware, tmp_path
+):
+    folder = firmware / "examples" / "Predict"
+    text = with_section(
+        (folder / "model.c").read_text(),
+        Kind.SELF_TEST,
+        lambda one: one._replace(data=one.data[:-1] + bytes([one.data[-1] ^ 1])),
+    )
+    (tmp_path / "model.c").write_text(text)
+    lines = sketch(folder / "Predict.ino", "x[0]", native.SOURCES, tmp_path / "model.c")
+    assert lines == [UNSOUND] * 5
+
+
+def test_a_sketch_predicts_with_an_older_pack(sketch, native, firmware, tmp_path):
+    folder = firmware / "examples" / "Predict"
+    text = (folder / "model.c").read_text()
+    other = with_section(text, Kind.SELF_TEST, lambda one: one._replace(kind=Kind.METADATA))
+    (tmp_path / "model.c").write_text(other)
+    usual, older = (
+        sketch(folder / "Predict.ino", "x[0]", native.SOURCES, path / "model.c")
+        for path in (folder, tmp_path)
+    )
+    assert older == usual
+    assert NOT_A_NUMBER in usual
 
 
 def test_a_sketch_whose_pack_is_damaged_says_so_each_time(sketch, native, firmware, tmp_path):

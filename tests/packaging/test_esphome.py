@@ -18,7 +18,10 @@ import pytest
 import twinedge
 from twinedge.budget import Model
 from twinedge.pack import read_pack, write_pack
-from twinedge.pack.layout import NO_FILL
+from twinedge.pack.contents import Release
+from twinedge.pack.layout import NO_FILL, Kind
+from twinedge.pack.sections import join, split
+from twinedge.runtime.self_test import identified
 from twinedge_export.boards.reference_packs import random_pack
 from twinedge_export.esphome import esphome_package
 
@@ -129,7 +132,7 @@ def pack():
     fill = drawn.domain.fill.copy()
     fill[1] = NO_FILL
     names = ("outdoor", "flow", "mode=eco", "mode=boost")
-    return replace(
+    whole = replace(
         drawn,
         domain=replace(drawn.domain, fill=fill),
         metadata={
@@ -145,6 +148,7 @@ def pack():
             "scores": {"rmse_val": 0.02},
         },
     )
+    return identified(whole)
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +208,9 @@ def device(call, run, home):
     run("gcc", "-O0", "-Wall", "-Werror", "-c", component / "twin.c", "-o", home / "twin.o")
     run("g++", *home.glob("*.o"), "-o", home / "device")
 
-    def answers(*lines):
+    def answers(*lines, program="device"):
         done = subprocess.run(
-            [home / "device"],
+            [home / program],
             input="".join(f"{line}\n" for line in lines),
             env=os.environ | {"HOME": str(home)},
             capture_output=True,
@@ -306,6 +310,19 @@ def test_it_learns_remembers_and_forgets_as_python_does(device, home):
     assert numbers_of(device(line(*asked))) == expected(twinedge.load(home / "power.twin"), asked_x)
 
 
+def test_a_pack_that_fails_its_self_test_predicts_nothing(device, reader, home):
+    right = reader.read_pack(home / "power.twin").content
+    header, sections = split(right)
+    assert sections[-1].kind == Kind.SELF_TEST
+    answer = sections[-1].data
+    wrong = sections[-1]._replace(data=answer[:-1] + bytes([answer[-1] ^ 1]))
+    image = (home / "device").read_bytes()
+    assert image.count(right) == 1
+    (home / "unsound").write_bytes(image.replace(right, join(header, [*sections[:-1], wrong])))
+    (home / "unsound").chmod(0o755)
+    assert device(line(0.1, 0.2, "eco"), program="unsound") == ["nan nan nan unknown"]
+
+
 def test_nothing_is_learnt_before_a_prediction(device, home):
     answers = device("truth 0.5", line(0.1, 0.2, "eco"))
     python = twinedge.load(home / "power.twin")
@@ -389,7 +406,8 @@ def test_the_reader_sees_what_ours_does(reader, home, pack):
     # What goes to the device predicts the same, without what it does not read.
     bare = read_pack(read.content)
     assert bare.metadata == {}
-    assert write_pack(bare) == write_pack(replace(pack, metadata={}, ids=None, release=None))
+    kept = Release(pack.release.id, pack.release.self_test)
+    assert write_pack(bare) == write_pack(replace(pack, metadata={}, ids=None, release=kept))
 
 
 def test_the_reader_refuses_every_damage(reader, home, tmp_path):

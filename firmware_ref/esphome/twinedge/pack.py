@@ -15,7 +15,7 @@ _TABLE, _FLAGS_AT, _HEADER_CRC_AT, _ALIGNMENT = 48, 38, 12, 16
 _VERSIONS = range(1, 4)
 _REQUIRED, _WITH_INTERVALS = 1, 2  # flags: of a section, of the header
 _METADATA, _INTERVALS, _DOMAIN, _SCHEMA, _TARGETS = 6, 7, 8, 9, 12
-_COMPUTES = (1, 2, 3, 4, 7, 8, 9, 10, 11)  # sections that predictions depend on
+_READ = (1, 2, 3, 4, 7, 8, 9, 10, 11, 13)  # sections that predictions depend on, and the self-test
 _LEVELS_AT = 28  # in the intervals
 
 
@@ -87,7 +87,7 @@ def read_pack(path: Path) -> Pack:
         sections[kind] = content[offset : offset + size]
         if kind > _TARGETS and flags & _REQUIRED:
             raise PackError(f"{path} has a section that this component does not know: {kind}")
-        if kind in _COMPUTES:
+        if kind in _READ:
             needed.append((kind, flags, sections[kind]))
     if _TARGETS in sections:
         raise PackError(f"{path} predicts several targets; this component takes packs for one")

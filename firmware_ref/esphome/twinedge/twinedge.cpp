@@ -97,20 +97,31 @@ void TwinModel::setup() {
     twin_status status = twin_open(&this->model_, this->pack_, this->size_);
     if (status == TWIN_OK && this->coverage_ != 0)
         status = twin_set_coverage(&this->model_, this->coverage_);
-    if (status != TWIN_OK) {
-        ESP_LOGE(TAG, "The pack was refused: %s", twin_text(status));
-        this->mark_failed(LOG_STR("the pack was refused"));
+    if (!this->accepted_(status))
         return;
-    }
     this->scratch_size_ = twin_scratch_size(&this->model_);
     this->scratch_.reset(new (std::nothrow) uint8_t[this->scratch_size_]);
     this->x_.reset(new (std::nothrow) float[this->model_.features]);
+    if (this->scratch_) {
+        status =
+            twin_self_test(&this->model_, this->pack_, this->scratch_.get(), this->scratch_size_);
+        if (status != TWIN_ERROR_UNTESTED && !this->accepted_(status))
+            return;
+    }
     if (!this->scratch_ || !this->x_ || (this->points_ != 0 && !this->open_store_())) {
         this->mark_failed(LOG_STR("there is not enough memory"));
         return;
     }
     if (this->points_ != 0)
         this->recall_();
+}
+
+bool TwinModel::accepted_(twin_status status) {
+    if (status == TWIN_OK)
+        return true;
+    ESP_LOGE(TAG, "The pack was refused: %s", twin_text(status));
+    this->mark_failed(LOG_STR("the pack was refused"));
+    return false;
 }
 
 bool TwinModel::open_store_() {

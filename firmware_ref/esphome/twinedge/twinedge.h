@@ -116,6 +116,7 @@ class TwinModel : public Component {
         uint32_t stored; // number in the store
     };
     void watch_(Source *source, uint16_t feature);
+    bool accepted_(twin_status status);
     bool open_store_();
     void recall_();
     twin_status forget_(std::vector<Kept>::iterator first, std::vector<Kept>::iterator last);

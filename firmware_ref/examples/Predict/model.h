@@ -4,10 +4,11 @@
 #define MODEL_H
 
 #include <twin.h>
+#include <twin_release.h>
 
 #define MODEL_FEATURES 2
 #define MODEL_MEMBERS  8
-#define MODEL_SIZE     1104u
+#define MODEL_SIZE     1280u
 
 /* Bytes of scratch that suffice for a prediction on any device; twin_scratch_size returns the exact
  * number, and a prediction with less is refused. */

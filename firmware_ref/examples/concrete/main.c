@@ -10,6 +10,7 @@
 #include "twin_store.h"
 #include "board.h" /* board_write and board_exit; yours may be a UART */
 #include "model.h"
+#include "twin_release.h"
 #include <string.h>
 
 typedef struct sample {
@@ -170,6 +171,7 @@ int main(void) {
     twin_status status;
     unsigned i;
     require(twin_open(&model, model_twin.bytes, MODEL_SIZE));
+    require(twin_self_test(&model, model_twin.bytes, scratch, sizeof scratch));
     if (twin_store_size(&model, &storage, POINTS) > sizeof points)
         require(TWIN_ERROR_STORE);
     status = twin_store_open(&store, &model, model_twin.bytes, &storage, points, POINTS);
