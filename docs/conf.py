@@ -7,8 +7,13 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent), str(DOCS.parent / "export")]
 
+from pygments.lexer import inherit  # noqa: E402
+from pygments.lexers.python import PythonLexer  # noqa: E402
+from pygments.token import Text  # noqa: E402
+
 from generate import filled  # noqa: E402
 from generate.accessible import accessible  # noqa: E402
+from generate.pictures import lean  # noqa: E402
 from twinedge.version import __version__  # noqa: E402
 
 project = "twinedge"
@@ -44,6 +49,12 @@ pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
 
+class _Notebook(PythonLexer):
+    """Python, and lines for the shell behind an exclamation mark."""
+
+    tokens = {"root": [(r"^!.*", Text), inherit]}  # noqa: RUF012 - as pygments has it
+
+
 def _fill(app: Any, name: str, content: list[str]) -> None:
     page = Path(app.env.doc2path(name))
     content[0], used = filled(content[0], page)
@@ -61,12 +72,15 @@ def _finish(app: Any, error: Exception | None) -> None:
     """Complete the pages as they were written, and leave out what no reader needs."""
     for path in Path(app.outdir, "_static").rglob("*.map"):  # for those who change the theme
         path.unlink()
+    for path in Path(app.outdir, "_images").glob("*.svg"):
+        path.write_text(lean(path.read_text("utf-8")), "utf-8")
     for path in Path(app.outdir).rglob("*.html"):
         path.write_text(accessible(path.read_text("utf-8")), "utf-8")
 
 
 def setup(app: Any) -> None:
     """Fill in pages as they are read."""
+    app.add_lexer("notebook", _Notebook)
     app.connect("source-read", _fill)
     app.connect("autodoc-skip-member", _skip)
     app.connect("build-finished", _finish)

@@ -1,4 +1,4 @@
-"""What the pages of the site are made of besides docs/: the commands, the C headers, other pages.
+"""What the pages of the site are made of besides docs/: commands, headers, notebooks, other pages.
 
 A page says where: ``<!-- site: commands -->`` stands for all that ``commands`` writes. Hosts of
 Markdown pages show nothing there.
@@ -7,7 +7,7 @@ Markdown pages show nothing there.
 import re
 from pathlib import Path
 
-from generate import c_api, commands
+from generate import c_api, commands, notebooks
 from generate.links import ROOT, relinked
 
 _MARK = re.compile(r"^<!-- site: (\w+) ?(.*?) -->$", re.M)
@@ -30,6 +30,9 @@ def filled(text: str, page: Path) -> tuple[str, list[Path]]:
         used.append(path)
         if kind == "page":
             return relinked(path.read_text("utf-8"), path, page)
+        if kind == "notebook":
+            used.append(path.with_suffix(".json"))
+            return notebooks.markdown(path)
         if kind == "header":
             return c_api.markdown(path)
         if kind == "statuses":

@@ -4,6 +4,7 @@ import http.server
 import re
 import runpy
 import threading
+import xml.etree.ElementTree as ET
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,6 +70,35 @@ def test_links_lead_to_pages_or_to_copies(monkeypatch):
         " [e](../../firmware_ref/examples/main.c)"
         " `x[0](../y.md)`\n```c\n[f](../FORMAT.md)\n```\n"
         "[g](../data.md) [h](../../build/linked/examples.zip)"
+    )
+
+
+def drawn(svg):
+    """Return what a picture consists of: all elements but descriptions, and all words."""
+    kinds = [(one.tag.rpartition("}")[2], one) for one in ET.fromstring(svg).iter() if one.tag]
+    return [
+        (kind, " ".join((one.text or "").split()) if kind in ("text", "tspan", "title") else "")
+        for kind, one in kinds
+        if "w3.org/2000/svg" in one.tag and kind != "metadata"
+    ]
+
+
+def test_pictures_of_the_site_lose_only_what_nobody_sees(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from generate.pictures import lean
+
+    pictures = sorted((ROOT / "docs").rglob("*.svg"))
+    assert len(pictures) > 15
+    for path in pictures:
+        before = path.read_text("utf-8")
+        after = lean(before)
+        assert len(after) <= len(before) + 1
+        assert "prefers-color-scheme" not in after
+        old, new = map(drawn, (before, after))
+        assert old == new, path.name
+        assert lean(after) == after
+    assert lean('<svg><path d="M 1.236 2.5 \nL -3.999 4 \n"/></svg>') == (
+        '<svg><path d="M 1.23 2.5 L -3.99 4"/></svg>\n'
     )
 
 
@@ -157,6 +187,16 @@ def test_everybody_can_read_the_pages(site, visit, violations, every, width):
         assert (paper in ("rgb(19, 20, 22)", "rgb(0, 0, 0)")) == dark, paper
         assert violations(page, resultTypes=["violations"], rules=rules) == [], name
         page.close()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pictures_are_turned_over_on_dark_pages(visit, dark):
+    page = visit("how-it-works.html", dark=dark)
+    style = page.evaluate("getComputedStyle(document.querySelector('article img')).filter")
+    assert ("invert" in style) == dark
+    page.evaluate(f"document.body.dataset.theme = '{'light' if dark else 'dark'}'")
+    style = page.evaluate("getComputedStyle(document.querySelector('article img')).filter")
+    assert ("invert" in style) != dark
 
 
 def test_the_search_finds_pages(visit):
