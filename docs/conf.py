@@ -13,7 +13,7 @@ from pygments.token import Text  # noqa: E402
 
 from generate import filled  # noqa: E402
 from generate.accessible import accessible  # noqa: E402
-from generate.pictures import lean  # noqa: E402
+from generate.lean import lean_page, lean_picture  # noqa: E402
 from twinedge.version import __version__  # noqa: E402
 
 project = "twinedge"
@@ -73,9 +73,9 @@ def _finish(app: Any, error: Exception | None) -> None:
     for path in Path(app.outdir, "_static").rglob("*.map"):  # for those who change the theme
         path.unlink()
     for path in Path(app.outdir, "_images").glob("*.svg"):
-        path.write_text(lean(path.read_text("utf-8")), "utf-8")
+        path.write_text(lean_picture(path.read_text("utf-8")), "utf-8")
     for path in Path(app.outdir).rglob("*.html"):
-        path.write_text(accessible(path.read_text("utf-8")), "utf-8")
+        path.write_text(accessible(lean_page(path.read_text("utf-8"))), "utf-8")
 
 
 def setup(app: Any) -> None:

@@ -208,6 +208,15 @@ def read_key(path: Path) -> Key:
     return Key(HMAC_SHA256, None, secret)
 
 
+def c_array(key: Key) -> str:
+    """Return what a device verifies with as a C array, eight bytes to a line."""
+    own = key.secret if key.public is None else key.public
+    assert own is not None
+    lines = (own[at : at + 8] for at in range(0, len(own), 8))
+    rows = ",\n".join("    " + ", ".join(f"0x{one:02x}" for one in line) for line in lines)
+    return f"static const unsigned char twin_key[{len(own)}] = {{\n{rows}}};"
+
+
 def _read_pem(path: Path, text: bytes) -> Key:
     require("cryptography")
     from cryptography.exceptions import UnsupportedAlgorithm

@@ -28,6 +28,7 @@ c.InlineBackend.print_figure_kwargs = {"metadata": {"Date": None, "Creator": Non
 """
 _STYLE = "svg.hashsalt: twinedge\nsvg.fonttype: none\nfigure.constrained_layout.use: True\n"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m|\r")
+_ID = re.compile(r"\b[0-9a-f]{16,}\b")  # of keys and packs
 _NUMBER = re.compile(r"[-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
 
@@ -113,7 +114,7 @@ def _outputs(found: list[Any]) -> list[Output]:
 
 def keep(notebook: Path, found: list[list[Output]]) -> None:
     """Write the outputs of a notebook beside it."""
-    from generate.pictures import lean
+    from generate.lean import lean_picture
 
     for old in notebook.parent.glob(f"{notebook.stem}-*.svg"):
         old.unlink()
@@ -124,7 +125,7 @@ def keep(notebook: Path, found: list[list[Output]]) -> None:
             shown = content
             if kind == "svg":
                 shown = f"{notebook.stem}-{number}.svg"
-                (notebook.parent / shown).write_text(lean(content), "utf-8")
+                (notebook.parent / shown).write_text(lean_picture(content), "utf-8")
             kept[-1].append([kind, shown])
     record = {"code": digest(notebook), "outputs": kept}
     text = json.dumps(record, indent=1, ensure_ascii=False)
@@ -161,6 +162,7 @@ def _alike(one: str, other: str) -> bool:
 
 
 def _alike_lines(one: str, other: str) -> bool:
+    one, other = (_ID.sub("id", line) for line in (one, other))
     words = [re.sub(r"\s+", " ", _NUMBER.sub("#", line)) for line in (one, other)]
     old, new = (
         [float(number.replace(",", "")) for number in _NUMBER.findall(line)]

@@ -85,20 +85,32 @@ def drawn(svg):
 
 def test_pictures_of_the_site_lose_only_what_nobody_sees(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
-    from generate.pictures import lean
+    from generate.lean import lean_picture
 
     pictures = sorted((ROOT / "docs").rglob("*.svg"))
     assert len(pictures) > 15
     for path in pictures:
         before = path.read_text("utf-8")
-        after = lean(before)
+        after = lean_picture(before)
         assert len(after) <= len(before) + 1
         assert "prefers-color-scheme" not in after
         old, new = map(drawn, (before, after))
         assert old == new, path.name
-        assert lean(after) == after
-    assert lean('<svg><path d="M 1.236 2.5 \nL -3.999 4 \n"/></svg>') == (
+        assert lean_picture(after) == after
+    assert lean_picture('<svg><path d="M 1.236 2.5 \nL -3.999 4 \n"/></svg>') == (
         '<svg><path d="M 1.23 2.5 L -3.99 4"/></svg>\n'
+    )
+
+
+def test_pages_of_the_site_lose_only_indentation_and_unused_icons(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    from generate.lean import lean_page
+
+    code = "<pre>\n  <b>x</b>\n\n    y</pre>"
+    icons = '<symbol id="a"><path/></symbol>\n  <symbol id="b"><path/></symbol>'
+    page = f'{icons}\n  <use href="#b"/>\n  <p>one\n     two</p>\n{code}\n  <p>three</p>'
+    assert lean_page(page) == (
+        f'<symbol id="b"><path/></symbol>\n<use href="#b"/>\n<p>one\ntwo</p>\n{code}\n<p>three</p>'
     )
 
 

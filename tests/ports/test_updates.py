@@ -233,3 +233,22 @@ def test_the_power_may_fail_at_every_write(run, maker):
 @pytest.mark.slow
 def test_the_power_may_fail_at_every_write_of_a_long_trial(run, maker):
     assert cut_everywhere(run(), maker, range(220)) > 150
+
+
+def test_the_host_builds_a_device_for_any_pack(devices, tmp_path):
+    key = Key.new(hmac_key=True)
+    wide = random_pack(Model.of(12, (16, 16), 16, intervals=True))
+    pack = devices.released(wide, 3, key)
+    with devices.Device(*devices.build(pack, key, tmp_path / "board", enough=5)) as device:
+        assert device.last == (0, 0, 0, 3, 0, 0, 0, 0)
+        x = np.random.default_rng(2).normal(size=(40, 12)).astype(np.float32)
+        truth = devices.means(pack, x)
+        assert [device.predict(one)[0] for one in x] == truth.tolist()
+        for one, y in zip(x, truth, strict=True):
+            device.measure(one, y)
+        assert device.restart().points in range(24, 33)
+        assert device.update(devices.released(wide, 2, key)) == 0  # nothing was confirmed yet
+        assert [device.measure(one, y) for one, y in zip(x[:5], truth, strict=False)][-1] == 5
+        assert device.restart()[2:5] == (0, 2, 2)
+    with pytest.raises(ValueError, match=r"README\.md"):
+        devices.build(pack, Key.new(), tmp_path / "other")

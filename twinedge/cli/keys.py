@@ -50,11 +50,11 @@ def show(file: Path, as_c: bool, as_json: bool) -> None:
     With --c, the bytes that a device verifies with are printed as an array: the public key, or the
     secret key of HMAC.
     """
-    from twinedge.signing import read_key
+    from twinedge.signing import c_array, read_key
 
     key = read_key(file)
     if as_c and not as_json:
-        print_text(_array(key))
+        print_text(c_array(key))
     else:
         print_result({"file": str(file), **_described(key)}, as_json)
 
@@ -68,15 +68,6 @@ def _described(key: "Key") -> dict[str, Any]:
         "signs": key.secret is not None,
         "public_key": None if key.public is None else key.public.hex(),
     }
-
-
-def _array(key: "Key") -> str:
-    """Return what a device verifies with as a C array, eight bytes to a line."""
-    own = key.secret if key.public is None else key.public
-    assert own is not None
-    lines = (own[at : at + 8] for at in range(0, len(own), 8))
-    rows = ",\n".join("    " + ", ".join(f"0x{one:02x}" for one in line) for line in lines)
-    return f"static const unsigned char twin_key[{len(own)}] = {{\n{rows}}};"
 
 
 for _command in (new, show):

@@ -20,11 +20,14 @@ static uint32_t number[8];
 #ifndef BANK
 #define BANK 4096
 #endif
+#ifndef SITE
+#define SITE (48 * 40) /* bytes of each of the two blocks that keep points */
+#endif
 #ifndef BANK_COPIES
 #define BANK_COPIES 0 /* 1 if packs are copied into RAM */
 #endif
 
-enum { UNIT = 64, SLOTS = 6, LOG_UNIT = 4, LOG = SLOTS * 28, SITE = 48 * 40 };
+enum { UNIT = 64, SLOTS = 6, LOG_UNIT = 4, LOG = SLOTS * 28 };
 enum { BANKS, JOURNAL, POINTS, MEMORIES, MAGIC = 0x6B657074 };
 
 static const uint32_t sizes[MEMORIES] = {BANK, LOG, SITE};
