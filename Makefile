@@ -51,7 +51,7 @@ CPPCHECK  := cppcheck -j 2 --quiet --force --error-exitcode=1 --std=c99 --inline
 MYPY      := $(BIN)/mypy --no-error-summary
 TYPES     := $(MYPY) && $(MYPY) --python-version 3.10 --no-warn-return-any --no-warn-unused-ignores && $(MYPY) -p benchmarks.harness -p benchmarks.reproduction
 
-.PHONY: help demo amalgamation dist version site figures notebooks wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
+.PHONY: help demo amalgamation dist version site figures notebooks plots wasm report-shots check test test-all test-pi lint format coverage fuzz prove bench clean \
 	debian-demo debian-check debian-dev
 .NOTPARALLEL: # one pip at a time in .venv, and lint before the tests
 
@@ -90,7 +90,10 @@ figures: $(VENV)/check.stamp ## Train a small twin, and draw the figures of docs
 	@$(BIN)/python docs/generate/figures.py
 
 notebooks: $(VENV)/dev.stamp ## Run the notebooks of docs/notebooks, and keep what they show
-	@$(BIN)/python docs/generate/notebooks.py
+	@cd docs && $(abspath $(BIN))/python -m generate.notebooks
+
+plots: $(VENV)/check.stamp ## Draw the plots of the pages of evidence from benchmarks/results
+	@cd docs && $(abspath $(BIN))/python -m generate.evidence
 
 report-shots: $(VENV)/dev.stamp ## Pictures of a report at four widths, light and dark, in build/shots
 	@mkdir -p build/shots runs

@@ -210,5 +210,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(DOCS))
     main()
