@@ -79,7 +79,7 @@ def drawn(svg):
     return [
         (kind, " ".join((one.text or "").split()) if kind in ("text", "tspan", "title") else "")
         for kind, one in kinds
-        if "w3.org/2000/svg" in one.tag and kind != "metadata"
+        if "w3.org/2000/svg" in one.tag and kind not in ("metadata", "style")
     ]
 
 
@@ -97,6 +97,11 @@ def test_pictures_of_the_site_lose_only_what_nobody_sees(monkeypatch):
         old, new = map(drawn, (before, after))
         assert old == new, path.name
         assert lean_picture(after) == after
+    often = '<svg><g id="a" style="fill: red">{}</g><use href="#b" id="c"/><g id="b"/></svg>'
+    assert lean_picture(often.format('<g style="fill: red"/>' * 2)) == (
+        '<svg><style>.s0{fill: red}</style><g class="s0"><g class="s0"/><g class="s0"/></g>'
+        '<use href="#b"/><g id="b"/></svg>\n'
+    )
     assert lean_picture('<svg><path d="M 1.236 2.5 \nL -3.999 4 \n"/></svg>') == (
         '<svg><path d="M 1.23 2.5 L -3.99 4"/></svg>\n'
     )
@@ -109,6 +114,8 @@ def test_pages_of_the_site_lose_only_indentation_and_unused_icons(monkeypatch):
     code = "<pre>\n  <b>x</b>\n\n    y</pre>"
     icons = '<symbol id="a"><path/></symbol>\n  <symbol id="b"><path/></symbol>'
     page = f'{icons}\n  <use href="#b"/>\n  <p>one\n     two</p>\n{code}\n  <p>three</p>'
+    plain = '<span class="n"><span class="pre">x</span></span><span class="w"> </span>'
+    assert lean_page(f'{plain}<span class="k">if</span>') == 'x <span class="k">if</span>'
     assert lean_page(page) == (
         f'<symbol id="b"><path/></symbol>\n<use href="#b"/>\n<p>one\ntwo</p>\n{code}\n<p>three</p>'
     )
