@@ -10,7 +10,7 @@ error on fresh points is at most 2 % above that of the float model. A batch is 1
 call, in CPU time. The C runtime saves some work where relu yields zero, so there are 1,000
 different queries, drawn like the training points.
 
-They are compared with a C program, host_latency.c, built as docs/packaging.md says: the runtime
+They are compared with a C program, host_latency.c, built as docs/cmake.md says: the runtime
 installed by CMake without options, and found from another folder. Its counterpart is the time of
 the Python extension less its Python part, which is a call without queries.
 

@@ -75,6 +75,19 @@ def unpacked(zipped, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def kconfig():
+    """Return options as a framework derives them from Kconfig; all is on by default."""
+
+    def make(**settings):
+        parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
+        parts += ("MAP", "TARGET_CURVE", "OPEN_STEPS", "QUICK_OPEN")
+        answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", "TARGETS": "1", **settings}
+        return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def run():
     """Run a tool that must exist and succeed; return its output."""
 

@@ -183,16 +183,10 @@ def test_a_cross_compiler_decides_about_host_kernels(
     assert f"TWINEDGE_HOST:BOOL={host}\n" in (tmp_path / "CMakeCache.txt").read_text()
 
 
-def kconfig(**settings):
-    """Return options as a framework derives them from Kconfig; all is on by default."""
-    parts = ("FLOAT", "NEIGHBORS", "INTERVALS", "STORE", "SILU", "INT16", "TEXT", "PARTIAL")
-    parts += ("MAP", "TARGET_CURVE", "OPEN_STEPS", "QUICK_OPEN")
-    answers = {**dict.fromkeys(parts, "y"), "BLOCK": "2", "TARGETS": "1", **settings}
-    return [f"-DCONFIG_TWIN_{name}={answer}" for name, answer in answers.items()]
-
-
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_framework_gets_sources_headers_and_settings(build, unpacked, tmp_path, framework):
+def test_a_framework_gets_sources_headers_and_settings(
+    build, unpacked, kconfig, tmp_path, framework
+):
     start, folder = FRAMEWORKS[framework]
     (tmp_path / "opening.c").write_text(OPENING)
     text = start + END.format(folder=unpacked(framework) / folder, example=tmp_path / "opening.c")
@@ -207,7 +201,9 @@ def test_a_framework_gets_sources_headers_and_settings(build, unpacked, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_framework_has_everything_by_default(build, unpacked, example, expected, framework):
+def test_a_framework_has_everything_by_default(
+    build, unpacked, kconfig, example, expected, framework
+):
     start, folder = FRAMEWORKS[framework]
     text = start + END.format(folder=unpacked(framework) / folder, example=example)
     assert build(text, "-DCONFIG_TWINEDGE=y", *kconfig()) == (
