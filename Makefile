@@ -72,8 +72,8 @@ amalgamation: OUT = build/amalgamation
 amalgamation: ## The C runtime as one twin.c and one twin.h, in OUT (build/amalgamation)
 	@PYTHONPATH=.:export $(PYTHON) -m twinedge_export.amalgamation $(OUT)
 
-dist: $(VENV)/dev.stamp ## Everything a release publishes, from the last commit, in dist/ (WHEELS=folder: with these)
-	@$(BIN)/python tools/dist.py $(if $(WHEELS),--wheels $(WHEELS))
+dist: $(VENV)/dev.stamp ## Everything a release publishes, from the last commit, in dist/
+	@$(BIN)/python tools/dist.py
 
 version: $(VENV)/dev.stamp ## Copy the version of twinedge/version.py into all manifests
 	@$(BIN)/python tools/dist.py --stamp

@@ -1,9 +1,12 @@
-"""What pyproject.toml cannot say: the C extension, the C sources in a wheel, and addresses."""
+"""What pyproject.toml cannot say: the C extension, the C sources in a wheel, and addresses.
 
+TWINEDGE_PURE=1 leaves the extension out: the wheel is for any system, and numpy evaluates there.
+"""
+
+import os
 import re
 import runpy
 import shutil
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -18,8 +21,11 @@ CORE = (
 )
 KERNELS = sorted(path.stem for path in Path(FIRMWARE, "src", "kernels").glob("*.c"))
 
-# One extension serves every Python from 3.11 on, which added buffers to the limited API.
-LIMITED = sys.version_info >= (3, 11) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+# For speed, reproducible bits, and any processor of the architecture.
+FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fvisibility=hidden"]
+
+# One extension serves every Python from 3.10 on, but for those without a global lock.
+LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 class BuildPy(build_py):
@@ -45,12 +51,12 @@ class BuildPy(build_py):
 
 
 class BuildExt(build_ext):
-    """Compiles for speed, reproducible bits, and any processor of the architecture."""
+    """Leaves out flags that a compiler does not know."""
 
     def build_extension(self, ext: Extension) -> None:
         """Compile with the options of this compiler."""
-        if self.compiler.compiler_type != "msvc":
-            ext.extra_compile_args = ["-O3", "-g0", "-ffp-contract=off", "-fvisibility=hidden"]
+        if self.compiler.compiler_type == "msvc":
+            ext.extra_compile_args = []
         super().build_extension(ext)
 
 
@@ -83,7 +89,8 @@ native = Extension(
         *(f"{FIRMWARE}/src/kernels/{name}.c" for name in KERNELS),
     ],
     include_dirs=[f"{FIRMWARE}/include", f"{FIRMWARE}/src"],
-    define_macros=[("TWIN_HOST", "1"), *([("Py_LIMITED_API", "0x030B0000")] if LIMITED else [])],
+    define_macros=[("TWIN_HOST", "1"), *([("Py_LIMITED_API", "0x030A0000")] if LIMITED else [])],
+    extra_compile_args=FLAGS,
     py_limited_api=LIMITED,
     optional=True,  # without a compiler, numpy is used
 )
@@ -92,8 +99,8 @@ setup(
     long_description=description(ABOUT["ADDRESS"]),
     long_description_content_type="text/markdown",
     project_urls=URLS,
-    ext_modules=[native],
+    ext_modules=[] if os.environ.get("TWINEDGE_PURE") else [native],
     cmdclass={"build_py": BuildPy, "build_ext": BuildExt},
     exclude_package_data={"twinedge.runtime": ["*.c"]},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}} if LIMITED else {},
 )

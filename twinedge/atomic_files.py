@@ -7,7 +7,6 @@ refused; with ``overwrite`` the other files stay. A process that is killed halfw
 result or the new one, and beside it a hidden folder that the next writer clears away.
 """
 
-import ctypes
 import json
 import os
 import re
@@ -326,8 +325,10 @@ def _swap(new: Path, target: Path, old: Path) -> None:
 def _exchange(one: Path, other: Path) -> bool:
     """Swap two folders atomically; False if the system cannot."""
     try:
+        import ctypes  # which few need
+
         renameat2 = ctypes.CDLL(None).renameat2
-    except (AttributeError, OSError, TypeError):
+    except (AttributeError, ImportError, OSError, TypeError):
         return False
     return bool(renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 

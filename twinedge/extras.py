@@ -1,4 +1,4 @@
-"""Which extra of the package installs a library, for the message when one is missing."""
+"""What an installation lacks, and what installs it: an extra, or a C compiler."""
 
 from importlib.util import find_spec
 
@@ -17,6 +17,17 @@ EXTRAS = {
     "paho": "mqtt",
     "cryptography": "sign",
 }
+
+NO_COMPILED_RUNTIME = (
+    "this installation has no compiled C runtime: numpy evaluates packs, with the same bits but "
+    "slower; where there is a C compiler, 'pip install --force-reinstall --no-deps "
+    "--no-binary twinedge twinedge' compiles it"
+)
+
+
+def has_compiled_runtime() -> bool:
+    """Tell whether the C runtime was compiled for this Python; nothing is loaded."""
+    return find_spec("twinedge.runtime._native") is not None
 
 
 def missing(module: str | None) -> MissingPackageError | None:

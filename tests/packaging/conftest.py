@@ -38,6 +38,8 @@ add_executable(beside beside.c host.c model/model.c)
 target_include_directories(beside PRIVATE model {})
 target_link_libraries(beside PRIVATE twinedge::twinedge)
 """
+ROLES = ("AUTHOR", "COMMITTER")
+WHEN = 1_700_000_000  # of commits
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_{}(sys.argv[1]))"
 
 
@@ -49,8 +51,15 @@ def firmware():
 
 @pytest.fixture(scope="session")
 def dist():
-    """Return what ``tools/dist.py`` defines."""
-    return SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "dist.py")))
+    """Return what ``tools/dist.py`` defines, and as ``wheels`` the module beside it."""
+    tools = str(ROOT / "tools")
+    sys.path.insert(0, tools)
+    try:
+        import wheels
+
+        return SimpleNamespace(**runpy.run_path(f"{tools}/dist.py"), wheels=wheels)
+    finally:
+        sys.path.remove(tools)
 
 
 @pytest.fixture(scope="session")
@@ -317,3 +326,101 @@ def installed(built, tmp_path_factory, request):
         return kept | {"PATH": path, "VIRTUAL_ENV": str(home)}
 
     return install
+
+
+@pytest.fixture(scope="session")
+def golden(tmp_path_factory):
+    """A folder with the packs of the golden vectors, their queries, and the bits of the answers."""
+    folder = tmp_path_factory.mktemp("golden")
+    vectors = runpy.run_path(str(HERE.parent / "golden" / "vectors.py"))
+    words = {}
+    for case in (*vectors["load"](), *vectors["load_several"]()):
+        (folder / f"{case.name}.twin").write_bytes(case.pack)
+        words[f"{case.name} queries"] = case.queries
+        for kind in ("mean", "spread"):
+            words.setdefault(f"{case.name} {kind}", []).append(getattr(case, kind))
+    answers = {
+        name: one if isinstance(one, np.ndarray) else np.column_stack(one).squeeze()
+        for name, one in words.items()
+    }
+    np.savez(folder / "words.npz", **answers)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def commit(tmp_path_factory):
+    """A repository with this checkout as its only commit, including uncommitted changes."""
+    tree = tmp_path_factory.mktemp("first") / "tree"
+    words = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others"]
+    listed = subprocess.run(
+        [*words, "--exclude-standard"], cwd=ROOT, check=True, capture_output=True
+    )
+    for name in filter(None, listed.stdout.decode().split("\0")):
+        if (ROOT / name).is_file():
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+    git(tree, "init", "--quiet")
+    git(tree, "add", "--all")
+    git(tree, "commit", "--quiet", "--message", "All")
+    return tree
+
+
+def git(tree, *words):
+    """Run git as somebody, at the time ``WHEN``."""
+    who = {f"GIT_{who}_{what}": "test" for who in ROLES for what in ("NAME", "EMAIL")}
+    when = {f"GIT_{who}_DATE": f"{WHEN} +0000" for who in ROLES}
+    variables = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull} | who | when
+    subprocess.run(["git", *words], cwd=tree, env=variables, check=True, capture_output=True)
+
+
+def release(tree, *words, umask=0o022, **environment):
+    """Call a tree's own tools/dist.py, which writes its dist/."""
+    return subprocess.run(
+        [sys.executable, "tools/dist.py", *words],
+        cwd=tree,
+        env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull} | environment,
+        umask=umask,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def releasing():
+    """Functions ``git`` and ``release``, and the time of commits."""
+    return SimpleNamespace(git=git, release=release, when=WHEN)
+
+
+@pytest.fixture(scope="session")
+def quick(dist, tmp_path_factory):
+    """Variables with which extensions compile quickly; speed does not matter in most tests."""
+    folder = tmp_path_factory.mktemp("compilers")
+    # Where compilers are links to ccache, it would look for the next one of that name: this one.
+    path = os.pathsep.join(
+        one for one in os.environ["PATH"].split(os.pathsep) if not one.endswith("ccache")
+    )
+    for processor in dist.wheels.PROCESSORS.values():
+        name = f"{processor.tools}gcc"
+        compiler = shutil.which(name, path=path)
+        assert compiler, f"{name} is not installed"
+        words = f"{shutil.which('ccache') or ''} {compiler}"
+        (folder / name).write_text(f'#!/bin/sh\nexec {words} "$@" -O0\n')
+        (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+@pytest.fixture(scope="session")
+def made(commit, quick):
+    """The folder dist/ of that commit."""
+    done = release(commit, **quick)
+    assert done.returncode == 0, done.stderr
+    return commit / "dist"
+
+
+@pytest.fixture(scope="session")
+def final(commit, tmp_path_factory):
+    """The release as made by `make dist`, compiled in full, in its own folder."""
+    folder = tmp_path_factory.mktemp("final") / "dist"
+    done = release(commit, "-o", folder)
+    assert done.returncode == 0, done.stderr
+    return folder

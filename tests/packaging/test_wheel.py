@@ -259,10 +259,7 @@ def test_a_wheel_from_the_source_distribution_is_that_from_a_checkout(built):
 
 def test_the_wheel_is_small_and_serves_later_versions_of_python(built):
     assert built.wheel.stat().st_size < MOST_BYTES
-    # Buffers are in the limited API since 3.11; before, each version needs its own.
-    this = "cp{}{}".format(*sys.version_info)
-    expected = "cp311-abi3" if sys.version_info >= (3, 11) else f"{this}-{this}"
-    assert f"-{expected}-" in built.wheel.name
+    assert "-cp310-abi3-" in built.wheel.name
 
 
 def test_without_a_compiler_all_but_the_extension_is_there(built, tmp_path):
@@ -281,7 +278,7 @@ def test_without_a_compiler_all_but_the_extension_is_there(built, tmp_path):
         text=True,
     )
     assert done.stdout.startswith(str(tmp_path)), done.stderr
-    assert "the C runtime was not compiled" in done.stdout
+    assert "has no compiled C runtime" in done.stdout
 
 
 @pytest.mark.slow  # test_extras.py runs all commands from a wheel

@@ -94,6 +94,6 @@ def test_the_wheel_alone_predicts_and_inspects(core, pack):
 @pytest.mark.slow
 def test_the_wheel_is_small_and_has_the_c_runtime(core):
     (wheel,) = (core / "wheel").iterdir()
-    assert wheel.stat().st_size < 1_000_000
+    assert wheel.stat().st_size < 1_500_000
     code = "from twinedge.runtime import _native; _native.Model"
     subprocess.run([core / "bin" / "python", "-c", code], cwd=core, check=True)

@@ -509,7 +509,7 @@ def test_it_can_be_interrupted(request, what):
 def test_without_the_c_runtime_it_says_what_to_do(small, device, monkeypatch):
     pack, data = small
     monkeypatch.setattr(native, "_native", None)
-    with pytest.raises(MissingPackageError, match="install a C compiler, then reinstall twinedge"):
+    with pytest.raises(MissingPackageError, match="has no compiled C runtime"):
         Native(data, pack)
     with pytest.raises(MissingPackageError):
         native.open_native(Path(device.info["file"]))

@@ -31,9 +31,9 @@ from twinedge.cli import (
     train,
 )
 from twinedge.cli.options import INTERRUPTED, Group
-from twinedge.cli.output import print_help, print_text
+from twinedge.cli.output import note, print_help, print_text
 from twinedge.errors import InputError
-from twinedge.extras import missing
+from twinedge.extras import NO_COMPILED_RUNTIME, has_compiled_runtime, missing
 from twinedge.version import __version__
 
 _COMPLETE = "_TWINEDGE_COMPLETE"  # set by shells that complete a line
@@ -46,6 +46,8 @@ Exit codes: 0 done, 1 an image for a board differs, 2 bad input, 130 Ctrl-C.
 def _print_version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
         print_text(__version__)
+        if not has_compiled_runtime():
+            note(NO_COMPILED_RUNTIME)
         context.exit()
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.output import print_json, print_record, print_table, print_text
+from twinedge.cli.output import note, print_json, print_record, print_table, print_text
 from twinedge.errors import InputError
+from twinedge.extras import NO_COMPILED_RUNTIME, has_compiled_runtime
 from twinedge.wording import listed, plural, quoted, shown
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def inspect(file: Path, verify: bool, as_json: bool) -> None:
         print_json(_as_json(str(file), data, found))
     elif found.stated or found.checksums:
         _print(shown(file), data, found)
+        if not has_compiled_runtime():
+            note(NO_COMPILED_RUNTIME)
     if found.fault is not None:
         raise InputError(f"{shown(file)}: {found.fault}") from found.fault
     if verify and found.pack is not None:
@@ -69,7 +72,7 @@ def _verify(data: bytes, pack: "Pack") -> None:
     identity, test = check_release(pack)
     if identity is None or test is None:
         raise InputError("it has no identity or no self-test to verify: 'twinedge sign' adds them")
-    with suppress(MissingPackageError):  # installed without a C compiler
+    with suppress(MissingPackageError):  # no compiled runtime
         check_answers(test, Native(data, pack).self_test(test.queries))
 
 

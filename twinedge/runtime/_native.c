@@ -12,6 +12,24 @@
 #include "twin_host.h"
 #include <string.h>
 
+/* Python 3.10 has buffers, laid out as in all later versions, but only the limited API of 3.11
+ * declares them. */
+#if defined(Py_LIMITED_API) && Py_LIMITED_API + 0 < 0x030B0000
+typedef struct {
+    void *buf;
+    PyObject *obj;
+    Py_ssize_t len, itemsize;
+    int readonly, ndim;
+    char *format;
+    Py_ssize_t *shape, *strides, *suboffsets;
+    void *internal;
+} Py_buffer;
+int PyObject_GetBuffer(PyObject *object, Py_buffer *buffer, int flags);
+void PyBuffer_Release(Py_buffer *buffer);
+#define PyBUF_SIMPLE   0
+#define PyBUF_WRITABLE 1
+#endif
+
 #define MOST_FEATURES 1024
 #define PATIENCE      (1 << 24) /* multiply-adds, about, between two looks for Ctrl-C */
 #define SOON          (1 << 22) /* and of a query that is answered with the interpreter locked */

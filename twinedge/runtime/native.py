@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
+from twinedge.extras import NO_COMPILED_RUNTIME
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.pack.release import ANSWER
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 else:
     try:
         from twinedge.runtime import _native
-    except ImportError:  # installed without a C compiler
+    except ImportError:  # a wheel for any system, or no C compiler when it was installed
         _native = None
 
 _AS_IN_THE_PACK = -1
@@ -71,10 +72,7 @@ class Native:
         self, data: bytes, pack: Pack, kernel: str | None = None, threads: int = 1
     ) -> None:
         if _native is None:
-            raise MissingPackageError(
-                "the C runtime was not compiled when twinedge was installed: install a C compiler, "
-                "then reinstall twinedge (pip install --force-reinstall --no-deps twinedge)"
-            )
+            raise MissingPackageError(NO_COMPILED_RUNTIME)
         try:
             self.model = _native.Model(data, kernel)
         except ValueError as error:
