@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
+from benchmarks import newcomer
 from benchmarks.harness.cells import Benchmark
 from benchmarks.harness.machine import cores
 from benchmarks.harness.pages import write_tables, write_versions
@@ -45,7 +46,9 @@ TRAINED = (
     "train_speed",
 )
 # They measure code, and models of a given shape: what training makes of these does not matter.
-OTHERS = ("device", "fleet", "footprint", "fuzz", "host_latency", "serve", "streaming")
+OTHERS = (
+    *("device", "fleet", "footprint", "fuzz", "host_latency", "newcomer", "serve", "streaming"),
+)
 REPRODUCTION = "reproduction"
 OWN_COST = 40.0  # seconds of a cell of the reproduction that our own trainer computes
 
@@ -172,6 +175,8 @@ def write_pages() -> None:
     for name in TRAINED:
         if record := read_record(results_of(name)):
             write_tables(benchmark(name).pages(record))
+    if record := read_record(results_of("newcomer")):
+        write_tables(newcomer.pages(record))
     for path in write_versions():
         print(f"{path.relative_to(RESULTS.parents[1])}: versions are up to date now")
 
