@@ -1,9 +1,9 @@
-"""Deprecated, goes with 0.3: ``twinedge`` has the estimators, ``twinedge.run_folder`` the runs."""
+"""Deprecated: ``twinedge`` has the estimators, ``twinedge.run_folder`` the runs."""
 
 import sys
-import warnings
 
 from twinedge import run_folder
+from twinedge.deprecation import warn_deprecated
 from twinedge.estimators import (
     AnnRegressor,
     EnsembleRegressor,
@@ -26,8 +26,4 @@ __path__: list[str] = []  # so that the two names below can be imported as befor
 sys.modules["twinedge.learn.run"] = run_folder
 sys.modules["twinedge.learn.uncertainty"] = uncertainty
 
-warnings.warn(
-    "twinedge.learn is deprecated: import estimators from twinedge, runs from twinedge.run_folder",
-    DeprecationWarning,
-    stacklevel=2,
-)
+warn_deprecated("twinedge.learn", "twinedge for estimators, twinedge.run_folder for runs")

@@ -243,8 +243,6 @@ def test_a_resolved_copy_has_what_the_search_chose_and_no_search(table, X):
     grid = {"max_depth": [1, 8], "n_estimators": [3]}
     model = TwinnedRegressor(search=grid, random_state=5, pairs=6).fit(*table)
     again = model.resolved()
-    with pytest.warns(DeprecationWarning, match="resolved"):
-        assert repr(model.settled()) == repr(again)
     assert again.search is None
     assert again.pairs == 6
     np.testing.assert_array_equal(again.fit(*table).predict(X), model.predict(X))

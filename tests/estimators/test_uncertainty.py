@@ -180,9 +180,3 @@ def test_anchors_of_a_model_trained_on_neighbors_are_not_weighted(complaint, cur
 )
 def test_what_cannot_be_ranked_is_refused(complaint, function, unsure, error):
     assert "error" in complaint(function, np.array(unsure), np.array(error))
-
-
-def test_the_name_of_before_still_works():
-    with pytest.warns(DeprecationWarning, match="evaluate_uncertainty"):
-        from twinedge.estimators.uncertainty import judge
-    assert judge is evaluate_uncertainty

@@ -28,6 +28,7 @@ from twinedge.anchors.pool import (
     squared_distances,
 )
 from twinedge.anchors.rows import FloatArray, Rows, merge_twins
+from twinedge.deprecation import warn_deprecated
 from twinedge.errors import InputError
 
 # Distances per pass above which k-means takes seconds. With that many, clusters are small: where
@@ -427,12 +428,14 @@ class Method:
 
     @property
     def asks(self) -> bool:
-        """Deprecated, goes with 0.3: ``needs_model``."""
+        """Deprecated: ``needs_model``."""
+        warn_deprecated("Method.asks", "needs_model")
         return self.needs_model
 
     @property
     def looks(self) -> bool:
-        """Deprecated, goes with 0.3: ``needs_validation``."""
+        """Deprecated: ``needs_validation``."""
+        warn_deprecated("Method.looks", "needs_validation")
         return self.needs_validation
 
 

@@ -1,6 +1,5 @@
 """Memory and time: what a twin takes, what an ordinary ensemble would, and which boards fit it."""
 
-import warnings
 from typing import Any
 
 from twinedge.budget.boards import Board, all_boards, board_named
@@ -14,6 +13,7 @@ from twinedge.budget.model import (
     twin_bytes,
     twin_params,
 )
+from twinedge.deprecation import warn_deprecated
 
 __all__ = [
     "Board",
@@ -38,5 +38,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "judge":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("judge is now board_verdict", DeprecationWarning, stacklevel=2)
-    return board_verdict  # deprecated, goes with 0.3
+    warn_deprecated("twinedge.budget.judge", "board_verdict")
+    return board_verdict

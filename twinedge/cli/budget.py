@@ -18,6 +18,7 @@ from twinedge.cli.output import (
 )
 from twinedge.cli.values import Several, Whole, exported
 from twinedge.defaults import ANCHORS, OUTPUT, WEIGHTS
+from twinedge.deprecation import deprecated_name
 from twinedge.errors import InputError
 from twinedge.progress import progress_bar
 from twinedge.wording import closest, format_range, plural
@@ -154,6 +155,7 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     from twinedge.budget.read_model import from_pack, from_run
 
     if bits := numbers.pop("bits"):
+        note(deprecated_name(f"--bits {bits}", f"--weights {_BITS[bits]}"))
         numbers["weights"] = numbers["weights"] or _BITS[bits]
     anchors, weights = numbers["members"] or ANCHORS, numbers["weights"] or WEIGHTS
     intervals = numbers["intervals"] is not False

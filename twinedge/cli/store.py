@@ -21,6 +21,7 @@ from twinedge.cli.output import (
     print_text,
 )
 from twinedge.cli.values import ModelPath, Whole, WordOr
+from twinedge.deprecation import deprecated_name
 from twinedge.errors import InputError
 from twinedge.progress import progress_bar
 
@@ -136,7 +137,8 @@ def show(
 @options.file_option("--output", "-o", required=True, text="Table to write.")
 @model_pack
 @options.flag("--times", text="Add a column of times, as the numbers that the device gave.")
-@options.flag("--suspect", "--doubted", text="Also write points that are suspect.")
+@options.flag("--suspect", text="Also write points that are suspect.")
+@options.flag("--doubted", hidden=True, text="As --suspect.")
 @several_targets
 @options.as_json
 @options.quiet
@@ -146,6 +148,7 @@ def export(
     pack: Path | None,
     times: bool,
     suspect: bool,
+    doubted: bool,
     targets: int,
     as_json: bool,
     quiet: bool,
@@ -163,6 +166,9 @@ def export(
     from twinedge.runtime.store_summary import read_store
 
     check_output(output, *files)
+    if doubted:
+        note(deprecated_name("--doubted", "--suspect"), quiet=quiet)
+        suspect = True
     device = None if pack is None else load_pack_device(pack)
 
     def read(path: Path) -> "StoreSummary":

@@ -4,7 +4,6 @@ Targets are one column ``(n,)``, or for estimators that take several a table ``(
 cells may be missing: nobody measured that target there.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples, check_array, check_is_fitted, validate_data
 
+from twinedge.deprecation import warn_deprecated
 from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
 from twinedge.encoding.tables import frame_columns, is_frame
@@ -51,8 +51,8 @@ class TableReader(BaseEstimator):
         return ", ".join(self.target_names_)
 
     def settled(self) -> Any:
-        """Return ``resolved()``; deprecated, goes with 0.3."""
-        warnings.warn("settled() is now resolved()", DeprecationWarning, stacklevel=2)
+        """Return ``resolved()``; deprecated."""
+        warn_deprecated("settled()", "resolved()")
         return self.resolved()
 
     def resolved(self) -> Any:

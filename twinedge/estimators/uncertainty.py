@@ -5,7 +5,6 @@ estimates, the *loop violation* F(x, a) + F(a, b) + F(b, x), and the *asymmetry*
 For true differences the last two are zero. All anchors are used here, whatever the model's setting.
 """
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twinedge import scoring
+from twinedge.deprecation import warn_deprecated
 from twinedge.errors import InputError
 from twinedge.estimators.anchored import AnchoredRegressor
 from twinedge.training.network import FloatArray
@@ -214,5 +214,5 @@ def _checked(uncertainty: FloatArray, error: FloatArray) -> tuple[FloatArray, Fl
 def __getattr__(name: str) -> Any:
     if name != "judge":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn("judge is now evaluate_uncertainty", DeprecationWarning, stacklevel=2)
-    return evaluate_uncertainty  # deprecated, goes with 0.3
+    warn_deprecated("twinedge.estimators.uncertainty.judge", "evaluate_uncertainty")
+    return evaluate_uncertainty
