@@ -55,7 +55,7 @@ ONE_PATH = (
     *("twini_weight", "plain_activate", "plain_of_query", "plain_query"),
     *("portable_put", "portable_finish", "portable_pad", "portable_sums"),
     *("portable_of_anchor", "portable_first", "portable_further"),
-    *("twini_evaluate", "twini_add_estimate", "twini_add_signals", "twini_at_most", "twini_root"),
+    *("twini_evaluate", "twini_add_pair", "twini_add_estimate", "twini_add_signals", "twini_at_most", "twini_root"),
     *("twini_divide", "twini_product", "twini_combine", "twini_scale", "twini_units", "twini_sat"),
     *("twini_mulw", "twini_quantise", "twini_report", "twini_distance", "twini_is_nan"),
     *("twini_above", "twini_below"),
@@ -114,6 +114,29 @@ def journal(record: int, block: int, unit: int, quick: bool = False) -> Case:
     return Case(name, "journal", ("journal",), defines, [*EVA, *options], quick)
 
 
+def slots(bank: int, unit: int, quick: bool = False) -> Case:
+    """Analyse banks of this size, programmed in units of `unit` bytes."""
+    options = [*INVALID_POINTER, "-eva-slevel", "50", "-eva-slevel-function", "any_calls:0"]
+    options += ["-eva-min-loop-unroll", "6", "-eva-split-return", "full"]
+    name = f"slots-{bank}-{unit}"
+    defines = f"-DN_BANK={bank} -DN_UNIT={unit}"
+    return Case(name, "slots", ("slots", "release"), defines, [*EVA, *options], quick)
+
+
+def window(statistic: str, samples: int, quick: bool = False) -> Case:
+    """Analyse windows of a statistic over so many samples."""
+    size = 4 * samples + 4
+    size += 2 * (samples + 2) if statistic in ("MIN", "MAX") else 0
+    size = (size + 7) // 8 * 8 + (16 if statistic in ("MEAN", "STD", "SLOPE") else 0)
+    options = [*INVALID_POINTER, *FLOATS, "-eva-slevel", "3000", "-eva-ilevel", "64"]
+    options += ["-eva-min-loop-unroll", "70", "-eva-split-return", "full"]
+    numbers = {"STATISTIC": f"TWIN_{statistic}", "SAMPLES": samples, "PUSHES": 2 * samples + 2}
+    numbers |= {"SCALE": "65536.0f", "MEMORY": size}
+    defines = " ".join([ROUNDED, *(f"-DN_{name}={value}" for name, value in numbers.items())])
+    name = f"window-{statistic.lower()}-{samples}"
+    return Case(name, "window", ("window",), defines, [*EVA, *options], quick)
+
+
 def watch(features: int, levels: int, quick: bool = False) -> Case:
     """Analyse a model with this many features, and intervals with this many levels."""
     options = [*INVALID_POINTER, *FLOATS, "-eva-slevel", "100"]
@@ -123,6 +146,15 @@ def watch(features: int, levels: int, quick: bool = False) -> Case:
     defines = f"{ROUNDED} -DN_FEATURES={features} -DN_LEVELS={levels}"
     sources = ("watch", "open", "predict", "combine", "edge", "map", "target", "kernels/portable")
     return Case(f"watch-{features}-{levels}", "watch", sources, defines, [*EVA, *options], quick)
+
+
+def release(entries: int, size: int, quick: bool = False) -> Case:
+    """Analyse files of this size whose tables have this many entries."""
+    options = ["-eva-slevel", "2000", "-eva-min-loop-unroll", "33", "-eva-split-return", "full"]
+    options += ["-eva-split-limit", "100"]
+    defines = f"-DN_ENTRIES={entries} -DN_SIZE={size}"
+    name = f"release-{entries}-{size}"
+    return Case(name, "release", ("release",), defines, [*EVA, *options], quick)
 
 
 class Shape(NamedTuple):
@@ -199,16 +231,28 @@ def pad4(count: int) -> int:
     return (count + 3) // 4 * 4
 
 
-def predict(shape: Shape, step: int, quick: bool = False) -> Case:
-    """Analyse predictions of packs of this shape, in steps of `step` anchors, and in one go."""
+def evaluation(name: str, harness: str, shape: Shape, more: dict[str, int], quick: bool) -> Case:
+    """Analyse what predicts with packs of this shape."""
     start = 0x20000000
     most = max(40, *shape.hidden) + 2  # turns of a loop
     options = [*FLOATS, "-eva-slevel", "60", "-eva-min-loop-unroll", str(most)]
     options += ["-eva-auto-loop-unroll", "400", "-eva-split-return", "full"]
     options += ["-eva-slevel-function", ",".join(f"{name}:0" for name in ONE_PATH)]
     options += ["-absolute-valid-range", f"{start:#x}-{start + shape.scratch() - 1:#x}"]
-    defines = f"{ROUNDED} {shape.defines()} -DN_STEP={step}"
-    return Case(f"predict-{shape}", "predict", PREDICTION, defines, [*EVA, *options], quick)
+    numbers = " ".join(f"-DN_{key}={value}" for key, value in more.items())
+    defines = f"{ROUNDED} {shape.defines()} {numbers}"
+    sources = (*PREDICTION, *(["release"] if harness == "self_test" else []))
+    return Case(f"{name}-{shape}", harness, sources, defines, [*EVA, *options], quick)
+
+
+def predict(shape: Shape, step: int, quick: bool = False) -> Case:
+    """Analyse predictions of packs of this shape, in steps of `step` anchors, and in one go."""
+    return evaluation("predict", "predict", shape, {"STEP": step, "QUERIES": 0}, quick)
+
+
+def self_test(shape: Shape, queries: int, quick: bool = False) -> Case:
+    """Analyse self-tests of packs of this shape, of up to so many queries."""
+    return evaluation("predict-tested", "self_test", shape, {"QUERIES": queries}, quick)
 
 
 def opening(shape: Shape, step: int = 0, quick: bool = False) -> Case:
@@ -246,9 +290,19 @@ CASES = [
     journal(20, 224, 4, quick=True),
     journal(20, 256, 8),
     journal(24, 160, 1),
+    slots(256, 1, quick=True),
+    slots(256, 8),
+    slots(1024, 256),
+    *(
+        window(statistic, 3, quick=statistic == "MIN")
+        for statistic in ("LAG", "DELTA", "MIN", "MAX", "MEAN", "STD", "SLOPE")
+    ),
     watch(2, 3, quick=True),
     watch(1, 1),
     watch(9, 15),
+    release(1, 192, quick=True),
+    release(3, 320),
+    release(32, 640),
     opening(SMALLEST, quick=True),
     opening(SMALLEST, 16),
     opening(FULL, quick=True),
@@ -266,6 +320,9 @@ CASES = [
     predict(LARGE._replace(neighbors=0, domain=0), 2),
     predict(WIDE, 4),
     predict(FLAGSHIP._replace(hidden=(32, 32)), 4),
+    self_test(SMALLEST, 3, quick=True),
+    self_test(FULL, 2),
+    self_test(NEAREST, 2),
 ]
 
 

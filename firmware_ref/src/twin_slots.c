@@ -87,13 +87,13 @@ twin_status twin_slots_open(twin_slots *slots, const twin_storage *journal,
         status = twin_journal_next(&slots->journal, &number);
     while (status == TWIN_MORE) {
         twini_copy_words(state, slots->journal.record, STATE_WORDS);
+        state->current &= 1; /* whatever a journal says */
         status = twin_journal_next(&slots->journal, &number);
     }
     if (status) {
         slots->journal.status = (int8_t)status; /* nobody knows what to change */
         return status;
     }
-    state->current &= 1;
     slots->bank = (uint8_t)state->current;
     if (state->trial) {
         state->trial--;

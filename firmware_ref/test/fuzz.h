@@ -139,7 +139,7 @@ static inline memory allocate_anywhere(uint32_t size, uint64_t *rng) {
  *
  * and counts with ADD(sound, 1). Statuses are counted by their negated number. */
 #ifdef COUNTERS
-enum { STATUSES = 24 };
+enum { STATUSES = 33 };
 
 #define COUNTER_NUMBER(name) COUNT_##name,
 #define COUNTER_NAME(name)   #name,

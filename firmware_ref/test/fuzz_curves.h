@@ -81,7 +81,7 @@ static inline void repair_target_curve(uint8_t *at) {
 }
 
 /* What the twins take: for each of these numbers all features in turn, knot by knot. */
-static void map_query(const twin_model *model, const int16_t *query, int16_t *taken) {
+static inline void map_query(const twin_model *model, const int16_t *query, int16_t *taken) {
     twin_flash map = model->map ? model->map - MAP_HEAD : 0;
     uint32_t j, i, k;
     for (j = 0; !map && j < model->features; j++)
@@ -115,7 +115,7 @@ static void map_query(const twin_model *model, const int16_t *query, int16_t *ta
 }
 
 /* An estimate on the target curve. */
-static int32_t on_curve(const twin_model *model, int64_t estimate) {
+static inline int32_t on_curve(const twin_model *model, int64_t estimate) {
     twin_flash at = model->target_curve;
     int64_t bins, off, low;
     if (!at)

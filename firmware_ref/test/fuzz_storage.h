@@ -64,11 +64,11 @@ static int erase_cells(void *context, uint32_t address) {
     return failed;
 }
 
-static uint32_t record_bytes(const twin_model *model) {
+static inline uint32_t record_bytes(const twin_model *model) {
     return 16 + 4u * model->features;
 }
 
-static uint32_t slot_bytes(const twin_model *model, uint32_t program_size) {
+static inline uint32_t slot_bytes(const twin_model *model, uint32_t program_size) {
     return up(8 + record_bytes(model), program_size);
 }
 
@@ -101,8 +101,8 @@ typedef struct opened {
     memory scratch;
 } opened;
 
-static twin_status open_store(opened *all, const twin_model *model, const uint8_t *pack,
-                              device *one, uint16_t most) {
+static inline twin_status open_store(opened *all, const twin_model *model, const uint8_t *pack,
+                                     device *one, uint16_t most) {
     uint32_t steps = 0;
     twin_status status;
     all->points = allocate(twin_store_size(model, &one->storage, most));
@@ -120,7 +120,7 @@ static twin_status open_store(opened *all, const twin_model *model, const uint8_
     return status;
 }
 
-static void close_store(opened *all) {
+static inline void close_store(opened *all) {
     free(all->points);
     free(all->scratch.block);
 }

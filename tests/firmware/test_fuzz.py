@@ -137,6 +137,30 @@ STORE_FAULTS = {
     ),
 }
 
+# And for slots, with the packs that come as updates.
+SLOT_FAULTS = {
+    "a-bank-that-is-not-there": (
+        "twin_slots.c",
+        "        state->current &= 1; /* whatever a journal says */\n",
+        "",
+    ),
+    "an-update-larger-than-its-bank": (
+        "twin_slots.c",
+        "if (size > slots->banks->block_size - slots->written)",
+        "if (size > slots->banks->block_size)",
+    ),
+    "a-start-that-is-not-counted": (
+        "twin_slots.c",
+        "state->trial--;",
+        "state->trial -= state->trial > 2;",
+    ),
+    "a-section-beyond-the-end": (
+        "twin_release.c",
+        "found->length > size - offset",
+        "found->length > size",
+    ),
+}
+
 
 @pytest.fixture(scope="module")
 def kept(native):
@@ -146,6 +170,11 @@ def kept(native):
 @pytest.fixture(scope="module")
 def kept_stores(native):
     return native.FIRMWARE / "test" / "corpus_store"
+
+
+@pytest.fixture(scope="module")
+def kept_slots(native):
+    return native.FIRMWARE / "test" / "corpus_slots"
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +248,11 @@ def fuzz(fuzzer, kept, folder, *limits):
 @pytest.mark.slow  # as are all that compile it; `make fuzz` is the quick check
 @pytest.mark.parametrize(
     ("name", "corpus", "runs", "reached"),
-    [("fuzz_open", "kept", 5000, 200), ("fuzz_store", "kept_stores", 3000, 100)],
+    [
+        ("fuzz_open", "kept", 5000, 200),
+        ("fuzz_store", "kept_stores", 3000, 100),
+        ("fuzz_slots", "kept_slots", 3000, 100),
+    ],
 )
 def test_some_fuzzing_finds_nothing(request, fuzzers, tmp_path, name, corpus, runs, reached):
     kept = request.getfixturevalue(corpus)
@@ -293,9 +326,25 @@ def test_the_fuzzer_of_stores_reads_learns_and_forgets(native, objects, kept_sto
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [*FAULTS, *STORE_FAULTS])
-def test_a_planted_fault_is_found(native, objects, kept, kept_stores, tmp_path, fault):
-    name, right, wrong = (FAULTS | STORE_FAULTS)[fault]
+def test_the_fuzzer_of_slots_updates_confirms_and_undoes(native, objects, kept_slots, tmp_path):
+    program = link_alone(native, objects, tmp_path / "fuzz_alone", "fuzz_slots")
+    done = run_alone(program, kept_slots, 5000)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["executions"] == 5000
+    statuses = {native.name_of(-n): count for n, count in enumerate(seen["statuses"]) if count}
+    kinds = {"unsigned", "signature", "identity", "untested", "self_test", "schema", "counter"}
+    assert kinds | {"ok", "storage", "other", "trial", "early", "body_crc"} <= set(statuses)
+    for name, least in (("signed_packs", 3000), ("identities", 3000), ("accepted", 2000)):
+        assert seen["counts"][name] > least
+    for name, least in (("tried", 1000), ("confirmed", 100), ("undone", 500), ("failed", 1000)):
+        assert seen["counts"][name] > least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [*FAULTS, *STORE_FAULTS, *SLOT_FAULTS])
+def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
+    name, right, wrong = (FAULTS | STORE_FAULTS | SLOT_FAULTS)[fault]
     tree = shutil.copytree(native.FIRMWARE / "src", tmp_path / "src")
     text = (tree / name).read_text()
     assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
@@ -307,8 +356,10 @@ def test_a_planted_fault_is_found(native, objects, kept, kept_stores, tmp_path, 
     faulty = tmp_path / f"{unit.stem}.o"
     native.compile_c(faulty, *CHECKED, "-c", compiler="clang", sources=[unit])
     parts = {**objects, faulty.stem: faulty}
-    fuzzer, corpus = ("fuzz_open", kept) if fault in FAULTS else ("fuzz_store", kept_stores)
-    done = run_alone(link_alone(native, parts, tmp_path / "fuzz_alone", fuzzer), corpus, 5000)
+    kind = "open" if fault in FAULTS else "store" if fault in STORE_FAULTS else "slots"
+    corpus = kept if kind == "open" else kept.with_name(f"corpus_{kind}")
+    program = link_alone(native, parts, tmp_path / "fuzz_alone", f"fuzz_{kind}")
+    done = run_alone(program, corpus, 5000)
     assert done.returncode != 0
     found = "does not hold", "runtime error", "AddressSanitizer"
     assert any(words in done.stderr for words in found), done.stderr

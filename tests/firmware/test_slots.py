@@ -3,6 +3,7 @@
 import ctypes
 import re
 import struct
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -279,6 +280,28 @@ def test_the_journal_has_the_bytes_of_the_page(device, other):
     assert made.call("confirm") == "ok"
     states = [struct.unpack("<5I", one) for one in read_journal(made.log.content()).records]
     assert states[-1] == (1, 0, 6, 1, 0)
+
+
+def test_a_journal_that_names_no_bank_names_one_of_them(device, flash, other):
+    """With right checksums, and if the records behind it cannot be read."""
+    made = device()
+    assert made.update(other(6), starts=2) == "ok"
+    content = made.log.content()
+    at = content.index(struct.pack("<5I", 0, 3, 0, 1, 0))
+    record = bytearray(content[at - 8 : at + 20])
+    struct.pack_into("<I", record, 8, 7)
+    generation = read_journal(content).head.generation
+    struct.pack_into("<I", record, 0, zlib.crc32(struct.pack("<I", generation) + record[4:]))
+    ctypes.memmove(ctypes.byref(made.log.cell, at - 8), bytes(record), len(record))
+    for call in range(40):
+        made.log.error = made.log.calls + call
+        made.open()
+        assert made.slots.bank in (0, 1)
+        made.call("undo")
+        assert made.slots.bank in (0, 1)
+        made.log.error = flash.NEVER
+        ctypes.memmove(made.log.cell, bytes(content), len(content))
+        ctypes.memmove(ctypes.byref(made.log.cell, at - 8), bytes(record), len(record))
 
 
 def test_another_journal_is_not_touched(native, flash, logs, device, tmp_path_factory):
