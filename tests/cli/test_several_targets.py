@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import runpy
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 from twinedge.pack import joined, read_pack, write_pack
+from twinedge.pack.sections import pack_id
 from twinedge.runtime.loading import load
 
 PACKS = runpy.run_path(str(Path(__file__).parents[1] / "pack" / "random_packs.py"))
@@ -235,3 +238,48 @@ def test_a_fleet_is_ranked_by_one_of_the_targets(cli, refused, pack, table):
             assert device[score] == pytest.approx(shown[name][score])
     refused("fleet", "site.store", "--pack", pack, says=["NOX, CO", "--target NOX"])
     refused("fleet", "site.store", "--pack", pack, "--target", "SO2", says=["NOX, CO"])
+
+
+def test_a_report_has_sections_on_each_target(cli, pack, table):
+    answer = cli("report", pack, "--data", table, "--json")
+    assert answer.code == 0
+    assert list(answer.json["targets"]) == ["NOX", "CO"]
+    nox, co = answer.json["targets"].values()
+    assert (nox["rows"], co["rows"]) == (30, 39)
+    whole = read_pack(pack.read_bytes())
+    assert answer.json["twin_bytes"] == len(write_pack(whole, metadata=False))
+    assert answer.json["id"] == pack_id(pack.read_bytes()).hex()
+    page = Path("report.html").read_text()
+    titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    for name in ("NOX", "CO"):
+        assert f"{name}: How accurate it is" in titles
+        assert f"{name}: What an interval is worth" in titles
+        # What it says is what a report on this target alone says.
+        alone = cli("report", pack, "--data", table, "--target", name, "-o", "one.html", "--json")
+        for key in ("rows", "rmse", "r2", "verdict", "covered_of_90_percent", "importance"):
+            assert alone.json[key] == answer.json["targets"][name][key]
+    assert titles.count("Boards that hold it") == titles.count("What every byte is for") == 1
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    linked = set(re.findall(r'href="#([^"]+)"', page))
+    assert linked <= set(ids)
+    assert "Worth using for NOX and CO." in page
+
+
+def test_a_report_on_targets_is_text_and_a_sheet_as_well(cli, pack, table):
+    for form in ("md", "csv"):
+        answer = cli("report", pack, "--data", table, "--format", form, "--figures", form)
+        assert answer.code == 0
+        text = Path(f"report.{form}").read_text()
+        assert "NOX" in text
+        assert "CO" in text
+    names = {path.name for path in Path("md").iterdir()}
+    assert {"predictions-of-NOX.svg", "predictions-of-CO.png", "pack.svg"} <= names
+    assert "twin bytes" in answer.out
+
+
+def test_models_are_compared_by_one_target(cli, refused, pack, table):
+    shutil.copy(pack, "other.twin")
+    refused("report", pack, "other.twin", "--data", table, says=["NOX", "CO", "--target"])
+    both = cli("report", pack, "other.twin", "--data", table, "--target", "CO", "--json")
+    assert both.code == 0

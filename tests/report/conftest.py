@@ -122,6 +122,29 @@ def page_file(text, tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="session")
+def page_of_targets(tmp_path_factory):
+    """The page on a pack of two targets, as a file."""
+    import numpy as np
+
+    from twinedge.pack import write_pack
+    from twinedge.runtime.loading import load
+    from twinedge_export.report.findings import ReportSettings
+    from twinedge_export.report.write import write_report
+
+    made = runpy.run_path(str(HERE.parent / "cli" / "test_several_targets.py"))
+    folder = tmp_path_factory.mktemp("targets")
+    (folder / "model.twin").write_bytes(write_pack(made["pack_of"]("NOX", "CO, lab")))
+    x = np.random.default_rng(3).uniform(-8, 8, (40, 2)).round(2)
+    y = load(folder / "model.twin", "numpy").predict(x) + np.array([0.3, -0.1])
+    rows = "\n".join(",".join(map(str, row)) for row in np.hstack([x, y]).tolist())
+    (folder / "m.csv").write_text(f'temp,load,NOX,"CO, lab"\n{rows}\n')
+    settings = ReportSettings(data=folder / "m.csv")
+    path = folder / "report.html"
+    write_report([folder / "model.twin"], path, settings, command="twinedge report model.twin")
+    return path
+
+
 @pytest.fixture
 def complaints():
     """Errors and warnings that a person would see in the console; clear it where some are due."""

@@ -36,6 +36,17 @@ def test_axe_finds_nothing_wrong(opened, page_file, violations, width, dark):
     assert [one[0] for one in violations(page, runOnly=["label"])] == ["label"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_page_on_several_targets_is_as_clear(opened, page_of_targets, violations, width, dark):
+    page = opened(page_of_targets, width=width, dark=dark, unfolded=True)
+    assert violations(page, resultTypes=["violations"]) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for name in ("NOX", "CO, lab"):
+        page.get_by_role("link", name=f"{name}: What an interval is worth").click()
+        assert page.locator("h2", has_text=f"{name}: What an interval is worth").is_visible()
+
+
 def test_all_is_there_without_script(opened, page_file, text):
     assert page_file.stat().st_size < 450_000
     page = opened(page_file, script=False, unfolded=True)

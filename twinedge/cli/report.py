@@ -13,10 +13,17 @@ from twinedge.cli.values import Whole
 from twinedge.defaults import ANN_STEPS, COVERAGE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from twinedge.evaluation.verdict import Rival
     from twinedge_export.report.findings import Findings
 
 _TREES = ("family", "trees", "leaves", "bytes")
+_OF_THE_PACK = (
+    *("model", "id", "anchors", "anchors_asked", "remarks", "method"),
+    *("twin_bytes", "ann_bytes", "ratio", "boards"),
+    *("boards_that_fit", "boards_that_fit_slowly", "boards_not_measured"),
+)
 _OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
 
 
@@ -38,7 +45,7 @@ _OF_THE_FILE = ("models", "output", "form", "figures", "as_json", "quiet")
 @options.file_option(
     "--data", metavar="DATA.csv", text="Measured rows to score on; packs need them."
 )
-@options.option("--target", metavar="NAME", text="Which of several targets to report on.")
+@options.option("--target", metavar="NAME", text="Report on this one of several targets.")
 @options.file_option("--output", "-o", text="File to write (report.html).")
 @options.option(
     "--format",
@@ -94,7 +101,8 @@ def report(
     each number was obtained. Ordinary networks of the same size are trained briefly for comparison.
     Several models are compared on one page.
 
-    Of a model for several targets, a report is on the one that --target names.
+    Of a model for several targets, the page has a section on each, and no sliders; --target names
+    one to report on alone.
     """
     from twinedge_export.report.findings import ReportSettings
     from twinedge_export.report.write import write_report
@@ -117,15 +125,22 @@ def report(
         figures=figures,
         with_predictor=tried,
     )
-    records = [_record(str(path), one) for path, one in zip(models, done.findings, strict=True)]
+    targets = len(models) == 1 < len(done.findings)
+    places = [str(models[0])] * len(done.findings) if targets else map(str, models)
+    records = [_record(place, one) for place, one in zip(places, done.findings, strict=True)]
     file = {"file": str(done.path), "bytes": done.path.stat().st_size}
-    for found in done.findings:
+    for found in done.findings[: 1 if targets else None]:
         for remark in found.origin.export.remarks if found.origin.export is not None else ():
             note(remark, quiet=quiet)
+    about = _of_all(done.findings, records) if targets else {}
     if as_json:
-        about = records[0] if len(records) == 1 else {"models": records}
+        if not targets:
+            about = records[0] if len(records) == 1 else {"models": records}
         print_json({**file, **about, "figures": [str(path) for path in done.figures]})
         return
+    if targets:
+        each: dict[str, dict[str, Any]] = about.pop("targets")
+        records = [*({"target": name, **one} for name, one in each.items()), about]
     for one in records:
         print_record(
             {key: value for key, value in one.items() if not isinstance(value, list | dict)}
@@ -147,6 +162,18 @@ def _command(context: click.Context) -> str:
         else:
             words += [one.opts[0], str(value)]
     return shlex.join(words)
+
+
+def _of_all(found: "Sequence[Findings]", records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Describe the targets of a model, and once what the pack of all of them is and takes."""
+    from twinedge_export.report.one_model import all_targets
+
+    shared = _record(records[0]["model"], all_targets(found))
+    targets = {
+        one.target: {key: value for key, value in record.items() if key not in _OF_THE_PACK}
+        for one, record in zip(found, records, strict=True)
+    }
+    return {"targets": targets, **{key: shared[key] for key in _OF_THE_PACK}}
 
 
 def _record(model: str, found: "Findings") -> dict[str, Any]:

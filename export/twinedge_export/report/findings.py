@@ -95,6 +95,8 @@ class Origin:
         rounding costs too much; None and "" for a pack that was given.
     shared : str
         What to say of the pack that it shares with other targets; "" for a pack of its own.
+    whole : bytes
+        The pack of all targets, if it shares one.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Origin:
     export: "Export | None" = None
     refused: str = ""
     shared: str = ""
+    whole: bytes = b""
 
 
 class PackFile(NamedTuple):
@@ -312,11 +315,8 @@ def measure_file(
     validation : (X, y), optional
         Validation points of its run.
     """
-    with TemporaryDirectory() as room:
-        path = Path(room) / "model.twin"
-        path.write_bytes(data)
-        model, device = from_pack(path)[0], load(path)
-    assert isinstance(device, PackDevice)
+    pack = read_file(data)
+    device = pack.device
     name, (X, y) = rows
     every = max(1, -(-len(y) // MOST_POINTS))
     points = X[::every], y[::every]
@@ -327,17 +327,32 @@ def measure_file(
     )
     return Findings(
         origin,
-        PackFile(data, describe(data), device, model),
+        pack,
         Accuracy(points, found, len(y), known, baselines(points, found.error)),
         scores,
         None if scores else reliability(found, known),
         importance(device, points, origin.seed),
-        Costs(
-            tuple(_memory(model, members) for members in ENSEMBLES if members >= model.twins),
-            summarise(model, all_boards().values(), firmware),
-            firmware,
-        ),
+        count_costs(pack.model, firmware),
         measure_curves(device, points),
+    )
+
+
+def read_file(data: bytes) -> PackFile:
+    """Describe and load the bytes of a pack."""
+    with TemporaryDirectory() as room:
+        path = Path(room) / "model.twin"
+        path.write_bytes(data)
+        model, device = from_pack(path)[0], load(path)
+    assert isinstance(device, PackDevice)
+    return PackFile(data, describe(data), device, model)
+
+
+def count_costs(model: Model, firmware: dict[str, Runtime]) -> Costs:
+    """Count what a model takes, and which boards hold it."""
+    return Costs(
+        tuple(_memory(model, members) for members in ENSEMBLES if members >= model.twins),
+        summarise(model, all_boards().values(), firmware),
+        firmware,
     )
 
 
@@ -383,8 +398,10 @@ def measure_pack(
     else:  # model.twin says nothing, but its folder may
         name = (path.name == "model.twin" and path.resolve().parent.name) or path.stem
     table = "measured.csv" if settings.data is None else str(settings.data)
-    data, shared = pack_of_target(file.read_bytes(), settings.target, path)
+    whole = file.read_bytes()
+    data, shared = pack_of_target(whole, settings.target, path)
     origin = Origin(name, str(path), str(file), table, settings.export.seed, shared=shared)
+    origin = replace(origin, whole=whole if shared else b"")
     return measure_file(origin, data, rows, firmware, cross_validate_baselines)
 
 
@@ -392,7 +409,7 @@ def number_of_target(names: Sequence[str], target: str | None, place: Path | str
     """Return which of the targets of a model to report on."""
     if target is None and len(names) > 1:
         raise ParameterError(
-            f"{place} predicts {listed(names)}, and a report is on one of them: name it with ",
+            f"{place} predicts {listed(names)}, and a comparison is of one target: name it with ",
             Parameter("target"),
         )
     if target is not None and target not in names:

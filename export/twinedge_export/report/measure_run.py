@@ -104,44 +104,96 @@ def measure_run(
     alone : bool
         Whether it is the only model; a comparison has no room for networks and trees.
     """
-    whole = run
     number = number_of_target(run.model.target_names_, settings.target, place)
-    run = whole.of_target(number)
-    if not len(run.validation[1]):
+    (found,) = _measure_targets(run, [number], place, settings, firmware, alone=alone)
+    return found
+
+
+def measure_every_target(
+    run: Run, place: str, settings: ReportSettings, firmware: dict[str, Runtime]
+) -> list[Findings]:
+    """Measure each target of a run as ``measure_run`` does, with one export of all."""
+    numbers = range(len(run.model.target_names_))
+    return _measure_targets(run, numbers, place, settings, firmware, alone=True)
+
+
+def _measure_targets(
+    whole: Run,
+    numbers: Sequence[int],
+    place: str,
+    settings: ReportSettings,
+    firmware: dict[str, Runtime],
+    *,
+    alone: bool,
+) -> list[Findings]:
+    names, runs = whole.model.target_names_, [whole.of_target(number) for number in numbers]
+    if not all(len(run.validation[1]) for run in runs):
         raise InputError(f"{place}: there are no validation points to measure on: train with some")
-    slowly = alone and not settings.quick
     chosen = settings.export
     if settings.quick:
         chosen = replace(chosen, qat=False)
         chosen = replace(chosen, select=_SIMPLE) if chosen.select == "auto" else chosen
+    slowly = alone and not settings.quick
+    stages = {_PREDICTING: 5.0, **(_SLOW if slowly else {})}
+    with progress_bar(chosen.verbose) as progress:
+        progress.plan({names[number]: sum(stages.values()) for number in numbers})
+        with progress.part("Exporting"):
+            exported = _export(whole, chosen)
+        found = []
+        for number, run in zip(numbers, runs, strict=True):
+            with progress.part(names[number]) as inner:
+                inner.plan(stages)
+                one = _measure_target(
+                    whole,
+                    run,
+                    number,
+                    place,
+                    replace(settings, export=chosen),
+                    firmware,
+                    exported,
+                    inner,
+                )
+                if slowly:
+                    done = one.origin.export
+                    assert done is not None
+                    compared = _compare(one, run, done, settings.ann_steps, inner)
+                    one = replace(one, comparison=compared)
+            found.append(one)
+    return found
+
+
+def _measure_target(
+    whole: Run,
+    run: Run,
+    number: int,
+    place: str,
+    settings: ReportSettings,
+    firmware: dict[str, Runtime],
+    exported: "tuple[Export, bytes, str]",
+    progress: Progress,
+) -> Findings:
+    """Measure the pack on one target, of which ``run`` is."""
     rows = ("test", run.test) if len(run.test[1]) else ("validation", run.validation)
     if settings.data is not None:
         rows = settings.data.name, only_target(*read_rows(whole, settings.data), number)
-    with progress_bar(chosen.verbose) as progress:
-        progress.plan({_PREDICTING: 5.0, **(_SLOW if slowly else {})})
-        with progress.part("Exporting"):
-            done, data, refused = _export(whole, chosen)
-        data, shared = pack_of_target(data, settings.target, place)
-        done = _of_target(done, whole, number)
-        origin = Origin(
-            Path(place).resolve().name,
-            place,
-            "out/model.twin",
-            "measured.csv",
-            chosen.seed,
-            _command(place, chosen, settings.quick),
-            run,
-            done,
-            refused,
-            shared,
-        )
-        progress.stage(_PREDICTING)
-        fit = partial(fit_baselines, run)
-        found = measure_file(origin, data, rows, firmware, fit, run.validation)
-        if slowly:
-            compared = _compare(found, run, done, settings.ann_steps, progress)
-            found = replace(found, comparison=compared)
-    return found
+    done, every, refused = exported
+    data, shared = pack_of_target(every, whole.model.target_names_[number], place)
+    origin = Origin(
+        Path(place).resolve().name,
+        place,
+        "out/model.twin",
+        "measured.csv",
+        settings.export.seed,
+        _command(place, settings.export, settings.quick),
+        run,
+        _of_target(done, whole, number),
+        refused,
+        shared,
+        every if shared else b"",
+    )
+    progress.stage(_PREDICTING)
+    fit = partial(fit_baselines, run)
+    return measure_file(origin, data, rows, firmware, fit, run.validation)
 
 
 def read_rows(run: Run, table: Path) -> Points:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twinedge.atomic_files import check_file, write_file
@@ -12,8 +12,7 @@ from twinedge.extras import require
 from twinedge.progress import Progress, progress_bar
 from twinedge.runtime.loading import load
 from twinedge.runtime.pack_device import PackDevice
-from twinedge_export.report import costs, quality
-from twinedge_export.report.document import Document, number
+from twinedge_export.report.document import Document
 from twinedge_export.report.findings import (
     Findings,
     ReportSettings,
@@ -22,57 +21,12 @@ from twinedge_export.report.findings import (
     read_rows,
 )
 from twinedge_export.report.formats import markdown, page, sheet
-from twinedge_export.report.groups_and_time import groups, times
-from twinedge_export.report.interactive import calculator_facts, predictor_facts
-from twinedge_export.report.learnt_curves import curves
+from twinedge_export.report.one_model import document, document_of_targets
 from twinedge_export.report.reliability import Points
 from twinedge_export.report.side_by_side import side_by_side
-from twinedge_export.report.verdict import facts, reasons, verdict
 
 _PICTURES = ("svg", "png")
 _DRAWING = "Drawing"
-
-
-def document(found: Findings, command: str, *, with_predictor: bool = True) -> Document:
-    """Put the findings into words.
-
-    Parameters
-    ----------
-    found : Findings
-        What was measured.
-    command : str
-        Command line that makes the same report.
-    with_predictor : bool
-        Whether a page lets the reader predict.
-    """
-    pack = found.pack
-    columns = number(len(pack.device.encoding.names), "column")
-    predictor = {}
-    if with_predictor:
-        order = [one.column for one in found.importance]
-        predictor = predictor_facts(pack.device, pack.data, found.accuracy.points, order)
-    return Document(
-        f"{found.origin.name}: {found.target} from {columns}",
-        verdict(found),
-        reasons(found),
-        facts(found),
-        (
-            quality.accuracy(found),
-            quality.intervals(found),
-            *groups(found),
-            *times(found),
-            quality.importance(found),
-            *curves(found),
-            *([quality.predictor(found)] if with_predictor else []),
-            quality.anchors(found),
-            costs.memory(found),
-            costs.boards(found),
-            costs.pack(found),
-            costs.origin(found, command),
-        ),
-        calculator_facts(pack.model, found.costs.firmware),
-        predictor,
-    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +36,7 @@ class Report:
     Parameters
     ----------
     findings : tuple of Findings
-        What was measured, for each model.
+        What was measured, for each model, or for each target of one.
     path : path
         The file.
     figures : tuple of path
@@ -143,6 +97,8 @@ def write_report(
         if len(found) == 1:
             predict = with_predictor and form == "html"
             text = document(found[0], command, with_predictor=predict)
+        elif len(models) == 1:
+            text = document_of_targets(found, command)
         else:
             text = side_by_side(found, command)
         pictures = {
@@ -170,7 +126,10 @@ def _measure(
     firmware: dict[str, Runtime],
     progress: Progress,
 ) -> list[Findings]:
-    """Measure each model; for several, skip what a comparison does not show."""
+    """Measure each model; for several, skip what a comparison does not show.
+
+    Of one model for several targets, measure each of these unless one is named.
+    """
     packs = [path for path in models if is_pack(path)]
     runs = [path for path in models if path not in packs]
     if packs and not runs and settings.data is None:
@@ -181,12 +140,24 @@ def _measure(
     known: dict[Path, Findings] = {}
     for path in dict.fromkeys(runs):
         from twinedge.run_folder import load_run
-        from twinedge_export.report.measure_run import measure_run
+        from twinedge_export.report.measure_run import measure_every_target, measure_run
 
         with progress.part(str(path)):
-            alone = len(models) == 1
-            known[path] = measure_run(load_run(path), str(path), settings, firmware, alone=alone)
+            run, alone = load_run(path), len(models) == 1
+            if alone and settings.target is None and len(run.model.target_names_) > 1:
+                return measure_every_target(run, str(path), settings, firmware)
+            known[path] = measure_run(run, str(path), settings, firmware, alone=alone)
     of_runs = list(known.values())
+    if len(models) == 1 and settings.target is None and packs:
+        return [
+            measure_pack(
+                packs[0],
+                _rows(packs[0], settings.data, name, of_runs),
+                replace(settings, target=name),
+                firmware,
+            )
+            for name in _device(packs[0]).target_names
+        ]
     for path in packs:
         rows = _rows(path, settings.data, settings.target, of_runs)
         known[path] = measure_pack(path, rows, settings, firmware)
@@ -198,12 +169,17 @@ def is_pack(path: Path) -> bool:
     return path.suffix == ".twin" or (path / "model.twin").is_file()
 
 
+def _device(path: Path) -> PackDevice:
+    device = load(pack_file(path))
+    assert isinstance(device, PackDevice)
+    return device
+
+
 def _rows(
     path: Path, data: Path | None, target: str | None, runs: list[Findings]
 ) -> tuple[str, Points]:
     """Rows for a pack: those of a table, or of a run in this report with the same columns."""
-    device = load(pack_file(path))
-    assert isinstance(device, PackDevice)
+    device = _device(path)
     if data is not None:
         return data.name, read_rows(device, data, target)
     for one in runs:
