@@ -6,7 +6,8 @@ FORMAT.md, section 19, specifies it, and ``twin_window.c`` repeats it.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_float
 from math import isqrt, nan
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ MISSING = -(2**31)
 _HALF_RANGE = 2.0**21  # of the values seen at first: others may reach twice as far
 _MEAN_BITS, _SLOPE_BITS, _ROOT_BITS = 10, 18, 10
 _DIGITS = 24  # of a float32
+_WHOLE = 2**_DIGITS  # integers up to here are float32 numbers
 _RATES = (1000.0, 1.0, 0.001)  # ticks of a second, from the finest
 _EVEN = 0.9  # share of steps that are the usual one, to within _OFF, in an even table
 _OFF = 0.1
@@ -404,10 +406,8 @@ class Window:
         self._derived = tuple(derived)
         self.longest = max((one.window for one in derived), default=1)
         self._gap = derived[0].clock.gap if derived else 2**32
-        self._columns: dict[str, Derived] = {}
         self._lengths: dict[str, int] = {}
         for one in derived:
-            self._columns.setdefault(one.column, one)
             self._lengths[one.column] = max(self._lengths.get(one.column, 0), one.window)
         self.when: int | None = None
         self.reset()
@@ -415,9 +415,13 @@ class Window:
     def reset(self) -> None:
         """Forget all samples."""
         self._count = 0
-        self._rings = {name: deque[int]() for name in self._columns}
-        self._known = dict.fromkeys(self._columns, 0)
-        self._inputs = [_Input(one) for one in self._derived]
+        self._columns: dict[str, _Column] = {}
+        for one in self._derived:
+            self._columns.setdefault(one.column, _Column(one, self._lengths[one.column]))
+        self._steps = [
+            (self._columns[one.column], _STEPS.get(one.statistic, _of_sums)(one))
+            for one in self._derived
+        ]
 
     @property
     def lacks(self) -> int:
@@ -444,24 +448,18 @@ class Window:
             if self.when is not None and (when - self.when) % 2**32 > self._gap:
                 self.reset()
             self.when = when
-        rounded = {name: _rounded(sample[name], one) for name, one in self._columns.items()}
-        self._add(rounded)
-        return [
-            one.value(self._rings[one.of.column], self._known[one.of.column])
-            for one in self._inputs
-        ]
+        for name, column in self._columns.items():
+            column.take(column.rounded(sample[name]))
+        return self._add()
 
-    def _add(self, rounded: Mapping[str, int]) -> None:
-        for name, q in rounded.items():
-            self._known[name] = 0 if q == MISSING else min(self._known[name] + 1, self.longest)
-        for one in self._inputs:
-            one.add(rounded[one.of.column], self._rings[one.of.column])
-        for name, q in rounded.items():
-            ring = self._rings[name]
-            ring.append(q)
-            if len(ring) > self._lengths[name]:
-                ring.popleft()
-        self._count = min(self._count + 1, self.longest)
+    def _add(self) -> list[float]:
+        """Derive all inputs, and keep the samples that the columns have taken."""
+        found = [step(column.q, column.ring, column.known) for column, step in self._steps]
+        for column in self._columns.values():
+            column.ring.append(column.q)
+        if self._count < self.longest:
+            self._count += 1
+        return found
 
     @property
     def state(self) -> dict[str, Any]:
@@ -469,7 +467,7 @@ class Window:
         return {
             "when": self.when,
             "count": self._count,
-            "samples": {name: list(ring) for name, ring in self._rings.items()},
+            "samples": {name: list(one.ring) for name, one in self._columns.items()},
         }
 
     def restore(self, state: Any) -> None:
@@ -492,84 +490,127 @@ class Window:
         self.reset()
         for back in range(min(count, max(self._lengths.values(), default=0)), 0, -1):
             # A column that needs fewer samples has none so long ago: what it had does not matter.
-            self._add(
-                {name: one[-back] if back <= len(one) else MISSING for name, one in samples.items()}
-            )
+            for name, one in samples.items():
+                self._columns[name].take(one[-back] if back <= len(one) else MISSING)
+            self._add()
         self._count, self.when = count, when
 
 
-def _rounded(value: float, one: Derived) -> int:
-    """Round one sample, as ``quantise`` does."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        t = float(np.float32(value) - np.float32(one.centre)) * 2.0**one.bits
-    if t != t:
-        return MISSING
-    twice = int(2 * max(-LARGEST, min(t, LARGEST)))
-    return (twice + 1 - (twice < 0)) >> 1
+class _Column:
+    """The last samples of a column; how many known ones there were in a row, and the newest."""
+
+    def __init__(self, of: Derived, length: int) -> None:
+        self._centre, self._gain = of.centre, 2.0**of.bits
+        self.ring: deque[int] = deque(maxlen=length)
+        self.known, self.q = 0, MISSING
+
+    def rounded(self, value: float) -> int:
+        """Round one sample, as ``quantise`` does."""
+        t = c_float(c_float(value).value - self._centre).value * self._gain
+        if t != t:
+            return MISSING
+        twice = int(2 * max(-LARGEST, min(t, LARGEST)))
+        return (twice + 1 - (twice < 0)) >> 1
+
+    def take(self, q: int) -> None:
+        """Take the newest sample, which is not yet in the ring of those before it."""
+        self.q = q
+        self.known = 0 if q == MISSING else self.known + 1
 
 
-class _Input:
-    """Running sums or candidates of one derived input."""
+# A derived input, sample by sample: from the newest sample, those before it, and how many known
+# ones there were in a row. What it computes with is a float32 where C has one; a sum of two of them
+# in float64 is rounded as their sum in float32 is.
+_Step = Callable[[int, "deque[int]", int], float]
 
-    def __init__(self, of: Derived) -> None:
-        self.of = of
-        self._total = self._second = 0
-        self._best: deque[tuple[int, int]] = deque()  # candidates, and when each was added
-        self._now = 0
 
-    def add(self, q: int, ring: "deque[int]") -> None:
-        """Add a sample, before it is in the ring of those before it."""
-        n, statistic = self.of.samples, self.of.statistic
-        if statistic in ("lag", "delta"):
-            return
-        if statistic in ("min", "max"):
-            self._now += 1
-            if q == MISSING:
-                self._best.clear()
-                return
-            worse = q.__le__ if statistic == "min" else q.__ge__
-            while self._best and worse(self._best[-1][0]):
-                self._best.pop()
-            self._best.append((q, self._now))
-            if self._best[0][1] <= self._now - n:
-                self._best.popleft()
-            return
+def _placing(one: Derived, more: int) -> Callable[[int], float]:
+    """Return what turns an integer of ``2**-(bits + more)`` into a float32 number."""
+    unit = 2.0 ** -(one.bits + more)
+    centre = one.centre if one.statistic in _PLACES else 0.0
+
+    def placed(value: int) -> float:
+        if not -_WHOLE <= value <= _WHOLE:
+            value = _shortened(value)
+        return c_float(value * unit + centre).value
+
+    return placed
+
+
+def _lag(one: Derived) -> _Step:
+    n, placed = one.samples, _placing(one, 0)
+
+    def step(q: int, ring: "deque[int]", known: int) -> float:
+        return nan if len(ring) < n or ring[-n] == MISSING else placed(ring[-n])
+
+    return step
+
+
+def _delta(one: Derived) -> _Step:
+    n, placed = one.samples, _placing(one, 0)
+
+    def step(q: int, ring: "deque[int]", known: int) -> float:
+        return nan if known <= n else placed(q - ring[-n])
+
+    return step
+
+
+def _extreme_step(one: Derived) -> _Step:
+    n, placed = one.samples, _placing(one, 0)
+    sign = 1 if one.statistic == "min" else -1
+    best: deque[tuple[int, int]] = deque()  # candidates, and when each was added
+    now = 0
+
+    def step(q: int, ring: "deque[int]", known: int) -> float:
+        nonlocal now
+        now += 1
+        if q == MISSING:
+            best.clear()
+            return nan
+        q *= sign
+        while best and q <= best[-1][0]:
+            best.pop()
+        best.append((q, now))
+        if best[0][1] <= now - n:
+            best.popleft()
+        return nan if known < n else placed(sign * best[0][0])
+
+    return step
+
+
+def _of_sums(one: Derived) -> _Step:
+    n, statistic = one.samples, one.statistic
+    slope, deviation = statistic == "slope", statistic == "std"
+    more = {"mean": _MEAN_BITS, "slope": _SLOPE_BITS, "std": _ROOT_BITS}[statistic]
+    placed = _placing(one, more)
+    total = second = 0
+
+    def step(q: int, ring: "deque[int]", known: int) -> float:
+        nonlocal total, second
         new = 0 if q == MISSING else q
         old = ring[-n] if len(ring) >= n else 0
         old = 0 if old == MISSING else old
-        if statistic == "slope":  # all before move one place back, where the oldest is at 0
-            self._second += (n - 1) * new - (self._total - old)
-        elif statistic == "std":
-            self._second += new * new - old * old
-        self._total += new - old
-
-    def value(self, ring: "deque[int]", known: int) -> float:
-        """Compute the input, after its sample was added; NaN if it is not known."""
-        one, n = self.of, self.of.samples
-        if one.statistic == "lag":
-            if len(ring) <= n or ring[-1 - n] == MISSING:
-                return nan
-            return self._placed(ring[-1 - n], 0)
-        if known < one.window:
+        if slope:  # all before move one place back, where the oldest is at 0
+            second += (n - 1) * new - (total - old)
+        elif deviation:
+            second += new * new - old * old
+        total += new - old
+        if known < n:
             return nan
-        if one.statistic == "delta":
-            return self._placed(ring[-1] - ring[-1 - n], 0)
-        if one.statistic in ("min", "max"):
-            return self._placed(self._best[0][0], 0)
-        if one.statistic == "mean":
-            return self._placed(_whole_ratio(self._total << _MEAN_BITS, n), _MEAN_BITS)
-        if one.statistic == "slope":
-            slope = 6 * (2 * self._second - (n - 1) * self._total) << _SLOPE_BITS
-            return self._placed(_whole_ratio(slope, n * (n * n - 1)), _SLOPE_BITS)
-        root, halvings = _root(n * self._second - self._total**2)
-        return self._placed((root << _ROOT_BITS) // n, _ROOT_BITS + halvings)
+        if slope:
+            steps = 6 * (2 * second - (n - 1) * total) << _SLOPE_BITS
+            return placed(_whole_ratio(steps, n * (n * n - 1)))
+        if deviation:
+            root, halvings = _root(n * second - total * total)
+            return float(
+                _shortened((root << _ROOT_BITS) // n) * 2.0 ** -(one.bits + more + halvings)
+            )
+        return placed(_whole_ratio(total << _MEAN_BITS, n))
 
-    def _placed(self, value: int, more: int) -> float:
-        found = np.float32(_shortened(value) * 2.0 ** -(self.of.bits + more))
-        if self.of.statistic in _PLACES:
-            with np.errstate(over="ignore"):
-                found = found + np.float32(self.of.centre)
-        return float(found)
+    return step
+
+
+_STEPS = {"lag": _lag, "delta": _delta, "min": _extreme_step, "max": _extreme_step}
 
 
 def _whole_ratio(value: int, divisor: int) -> int:
