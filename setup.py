@@ -15,11 +15,7 @@ from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 FIRMWARE = "firmware_ref"
-CORE = (
-    *("combine", "edge", "map", "nearest", "open", "predict", "prepare"),
-    *("target", "targets", "text", "watch"),
-)
-KERNELS = sorted(path.stem for path in Path(FIRMWARE, "src", "kernels").glob("*.c"))
+RUNTIME = sorted(path.as_posix() for path in Path(FIRMWARE, "src").rglob("*.c"))
 
 # For speed, reproducible bits, and any processor of the architecture.
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fvisibility=hidden"]
@@ -83,13 +79,13 @@ URLS = {
 
 native = Extension(
     "twinedge.runtime._native",
-    sources=[
-        "twinedge/runtime/_native.c",
-        *(f"{FIRMWARE}/src/twin_{name}.c" for name in CORE),
-        *(f"{FIRMWARE}/src/kernels/{name}.c" for name in KERNELS),
-    ],
+    sources=["twinedge/runtime/_native.c", *RUNTIME],
     include_dirs=[f"{FIRMWARE}/include", f"{FIRMWARE}/src"],
-    define_macros=[("TWIN_HOST", "1"), *([("Py_LIMITED_API", "0x030A0000")] if LIMITED else [])],
+    define_macros=[
+        ("TWIN_HOST", "1"),
+        ("TWIN_STORE", "0"),  # Python has a store of its own
+        *([("Py_LIMITED_API", "0x030A0000")] if LIMITED else []),
+    ],
     extra_compile_args=FLAGS,
     py_limited_api=LIMITED,
     optional=True,  # without a compiler, numpy is used

@@ -271,11 +271,11 @@ class Evidence:
     @property
     def targets(self) -> int:
         """Number of targets."""
-        return 1
+        return 1 if self.y.ndim == 1 else self.y.shape[1]
 
     def at_training_points(self, rows: Rows) -> "Evidence":
         """Return the same for training points instead."""
-        return Evidence(self.model, self.model.anchor_X_[rows], self.model.anchor_y_[rows])
+        return type(self)(self.model, self.model.anchor_X_[rows], self.model.anchor_y_[rows])
 
     def thinned(self, most: int, seed: int) -> "Evidence":
         """Keep at most ``most`` validation points, drawn at random."""
@@ -283,7 +283,7 @@ class Evidence:
             return self
         rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
         more = of_rows(self.groups, rows), of_rows(self.weights, rows)
-        return Evidence(self.model, self.X[rows], self.y[rows], *more, across=self.across)
+        return type(self)(self.model, self.X[rows], self.y[rows], *more, across=self.across)
 
     def rmse(self, anchors: Any, neighbors: int | None = None) -> float:
         """Root mean square error of the model with these anchors, in units of the target."""

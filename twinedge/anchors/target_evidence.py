@@ -9,7 +9,7 @@ import numpy.typing as npt
 from twinedge.anchors.pool import AllAnchors, Evidence, FittedModel, known_of
 from twinedge.anchors.rows import FloatArray, Rows
 from twinedge.errors import InputError
-from twinedge.scoring.weights import mean_over_targets, of_rows
+from twinedge.scoring.weights import mean_over_targets
 
 
 class TargetsEvidence(Evidence):
@@ -61,23 +61,6 @@ class TargetsEvidence(Evidence):
             )
         across = getattr(model, "left_out_", None) is not None
         return cls(model, X, y, known_of(model, X, "groups"), known_of(model, X, "weights"), across)
-
-    @property
-    def targets(self) -> int:
-        """Number of targets."""
-        return len(self._each)
-
-    def at_training_points(self, rows: Rows) -> "TargetsEvidence":
-        """Return the same for training points instead."""
-        return TargetsEvidence(self.model, self.model.anchor_X_[rows], self.model.anchor_y_[rows])
-
-    def thinned(self, most: int, seed: int) -> "TargetsEvidence":
-        """Keep at most ``most`` validation points, drawn at random."""
-        if len(self) <= most:
-            return self
-        rows = np.sort(np.random.default_rng(seed).permutation(len(self))[:most])
-        more = of_rows(self.groups, rows), of_rows(self.weights, rows)
-        return TargetsEvidence(self.model, self.X[rows], self.y[rows], *more, across=self.across)
 
     def rmse(self, anchors: Any, neighbors: int | None = None) -> float:
         """Root mean square error with these anchors, over the targets."""

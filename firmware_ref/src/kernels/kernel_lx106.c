@@ -12,23 +12,9 @@
 
 #include "groups.h"
 
-#define NAME(word) group_##word
-#define FIRST      group_first
-#define FURTHER    group_further
+#define KERNEL twini_kernel_lx106
+#define FIRST  group_first
 
-#include "fold_later.h"
-
-TWIN_DEFINE(twini_kernel_lx106) = {
-    PAIRS,       /* pairs */
-    4,           /* unit */
-    8,           /* align */
-    8,           /* partial_bytes */
-    2 * COLUMNS, /* block_bytes */
-    group_query, /* query */
-    ANY_FIRST,   /* first */
-    ANY_FURTHER, /* further */
-    0,           /* room_bytes */
-    0,           /* lines */
-};
+#include "group_kernel.h"
 
 #endif

@@ -214,23 +214,9 @@ static void rv32_first(const twini_layer *layer, const twini_pairs *pairs, void 
     group_end(&to, out, totals);
 }
 
-#define NAME(word) group_##word
-#define FIRST      rv32_first
-#define FURTHER    group_further
+#define KERNEL twini_kernel_rv32
+#define FIRST  rv32_first
 
-#include "fold_later.h"
-
-TWIN_DEFINE(twini_kernel_rv32) = {
-    PAIRS,       /* pairs */
-    4,           /* unit */
-    8,           /* align */
-    8,           /* partial_bytes */
-    2 * COLUMNS, /* block_bytes */
-    group_query, /* query */
-    ANY_FIRST,   /* first */
-    ANY_FURTHER, /* further */
-    0,           /* room_bytes */
-    0,           /* lines */
-};
+#include "group_kernel.h"
 
 #endif
