@@ -19,10 +19,10 @@ typedef struct {
     void *buf;
     PyObject *obj;
     Py_ssize_t len, itemsize;
-    int readonly, ndim;
-    char *format;
-    Py_ssize_t *shape, *strides, *suboffsets;
-    void *internal;
+    /* cppcheck-suppress unusedStructMember */
+    int numbers[2]; /* readonly, ndim */
+    /* cppcheck-suppress unusedStructMember */
+    void *pointers[5]; /* format, shape, strides, suboffsets, internal */
 } Py_buffer;
 int PyObject_GetBuffer(PyObject *object, Py_buffer *buffer, int flags);
 void PyBuffer_Release(Py_buffer *buffer);
