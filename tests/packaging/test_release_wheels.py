@@ -207,10 +207,9 @@ def test_the_wheel_for_any_system_says_in_a_sentence_who_evaluates(made, tmp_pat
 def interpreters():
     """Every Python from 3.10 on that is here, the one that runs this first."""
     found = {sys.version_info[:2]: sys.executable}
-    places = [
-        *os.environ["PATH"].split(os.pathsep),
-        *map(str, Path(sys.base_prefix).parent.glob("*/bin")),
-    ]
+    # Beside this one first: a shim on the path may stand for one that is not chosen.
+    beside = map(str, Path(sys.base_prefix).parent.glob("*/bin"))
+    places = [*beside, *os.environ["PATH"].split(os.pathsep)]
     for minor in range(10, 20):
         path = shutil.which(f"python3.{minor}", path=os.pathsep.join(places))
         works = path and not subprocess.run([path, "-c", "import venv"], stderr=-3).returncode
