@@ -30,7 +30,7 @@ SCRATCH = 8192  # bytes that a prediction of the device may take
 
 
 class Started(NamedTuple):
-    """What the device says at each start."""
+    """What the device sends at each start."""
 
     status: int
     bank: int
@@ -89,7 +89,7 @@ class Device:
     Attributes
     ----------
     last : Started
-        What it said at its last start.
+        What the line of its last start holds.
     restarts : int
         How often it started.
     """
@@ -132,7 +132,7 @@ class Device:
         """Wait for the line of a start."""
         word, numbers = self.line()
         if word != "started":
-            raise ConnectionError(f"the device says {word!r}, {numbers}")
+            raise ConnectionError(f"the device sends {word!r}, {numbers}")
         return self._note(numbers)
 
     def _note(self, numbers: list[int]) -> Started:
