@@ -221,6 +221,9 @@ def test_a_glitch_is_left_out_unless_it_is_wanted(cli, refused, pack, learnt, po
     answer = cli(*command, "--suspect").json
     assert (answer["points"], answer["suspect"]) == (7, 0)
     assert "-999.0" in (tmp_path / "p.csv").read_text()
+    old = cli(*command, "--doubted")  # its name of before
+    assert old.json == answer
+    assert old.err == "--doubted is deprecated and goes with 0.3: use --suspect\n"
     load(pack, store=tmp_path / "odd.store").learn(points[0][:1], [-999.0])
     refused("store", "export", "odd.store", "-o", "q.csv", says=["all points are suspect"])
 
