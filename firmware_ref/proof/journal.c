@@ -1,12 +1,39 @@
 /* The journal, whatever its storage holds and whichever of its calls fail: any sequence of calls on
  * any bytes. */
 
-#include "storage.h"
+#include "proof.h"
+
+#include "twin_journal.h"
 
 #define MOST_SLOT 512
 
 static twin_storage parts;
 static uint32_t memory[MOST_SLOT / 4];
+
+/* Reads of one address may return different bytes each time: power cuts leave such bytes. */
+static int storage_read(void *context, uint32_t address, void *bytes, uint32_t size) {
+    (void)context;
+    //@ assert multiple: address % 4 == 0 && size % 4 == 0;
+    //@ assert inside: address + size <= 2 * parts.block_size;
+    if (Frama_C_nondet(0, 1))
+        return 1;
+    FILL(bytes, size);
+    return 0;
+}
+
+static int storage_program(void *context, uint32_t address, const void *bytes, uint32_t size) {
+    (void)context;
+    //@ assert multiple: address % parts.program_size == 0 && size % parts.program_size == 0;
+    //@ assert inside: address + size <= 2 * parts.block_size;
+    //@ assert readable: \valid_read((char *)bytes + (0 .. size - 1));
+    return Frama_C_nondet(0, 1);
+}
+
+static int storage_erase(void *context, uint32_t address) {
+    (void)context;
+    //@ assert block: address == 0 || address == parts.block_size;
+    return Frama_C_nondet(0, 1);
+}
 
 static unsigned any_keep(void *context, uint32_t number, uint8_t *record) {
     (void)context;
@@ -42,7 +69,11 @@ void main(void) {
     uint32_t slot;
     uint16_t size = N_RECORD;
     twin_status status;
-    fill_storage(&parts, N_BLOCK, N_UNIT);
+    parts.read = storage_read;
+    parts.program = storage_program;
+    parts.erase = storage_erase;
+    parts.block_size = N_BLOCK;
+    parts.program_size = N_UNIT;
     slot = twin_journal_slot(&parts, size);
     if (slot > MOST_SLOT)
         return;

@@ -25,6 +25,7 @@ void main(void) {
     FILL(&source.centre, sizeof source.centre);
     needed = twin_window_size(&windows);
     //@ assert needed: needed == N_MEMORY;
+    Frama_C_show_each_needed(needed);
     if (twin_window_begin(&window, &windows, memory, size) != TWIN_OK) {
         twin_window_reset(&window);
         push(&window);
