@@ -37,6 +37,7 @@ SECTIONS = (
 # As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
 CHECKED = (
     "-O2",
+    "-DTWIN_TARGETS=1",
     "-fsanitize=fuzzer-no-link,address,undefined",
     "-fno-sanitize=null,object-size,pointer-overflow",
     "-fno-sanitize-recover=all",
