@@ -96,7 +96,7 @@ def commands(text):
         for line in re.findall(r"(?m)^(?:\$ )?(?:.*\| )?twinedge ([^<>|\n]+)", lines):
             yield shlex.split(line, comments=True)
     for line in re.findall(r"`twinedge ([^`<>|]+)`", re.sub(fenced, "", text)):
-        if line != "COMMAND --help":
+        if line not in ("COMMAND --help", "--version"):  # which are answered at once
             yield shlex.split(line)
 
 
