@@ -71,7 +71,6 @@ typedef struct twin_journal {
     uint16_t at;      /* slot to read next */
     uint16_t end;     /* slot after the last record */
     uint16_t next;    /* slot to program next; `slots` if records must be moved first */
-    uint16_t seen;    /* records read so far */
     const twin_storage *storage;
     uint8_t *buffer;     /* the caller's, for one slot */
     uint8_t *record;     /* `size` bytes in it: the record read last, or to be appended */
@@ -99,9 +98,7 @@ twin_status twin_journal_open(twin_journal *journal, const twin_storage *storage
 
 /* Read the next record into `journal->record`, the oldest first: TWIN_MORE, and its number.
  * TWIN_OK if there was none left; the next call begins again, as it does after all other calls.
- * TWIN_ERROR_STORAGE if a read failed: the next call tries again. The same, and from all calls
- * until it is opened again, if records read otherwise than at opening, which a power cut may have
- * left so. */
+ * TWIN_ERROR_STORAGE if a read failed: the next call tries again. */
 twin_status twin_journal_next(twin_journal *journal, uint32_t *number);
 
 /* Append `journal->record`, with the number `journal->number`. TWIN_OK means that it is stored.

@@ -90,7 +90,6 @@ TWIN_NOT_INLINE static unsigned twini_write_slot(const twin_journal *journal, un
 TWIN_NOT_INLINE static void twini_rewind(twin_journal *journal) {
     journal->at = HEAD_SLOTS;
     journal->least = 0;
-    journal->seen = 0;
     journal->failed = 0;
 }
 
@@ -104,7 +103,6 @@ TWIN_NOT_INLINE static unsigned twini_next_record(twin_journal *journal, unsigne
         journal->at++;
         if (whole && number >= journal->least) {
             journal->least = number + 1;
-            journal->seen++;
             return 1;
         }
     }
@@ -193,14 +191,16 @@ TWIN_NOT_INLINE static unsigned twini_write_heads(const twin_journal *journal, u
 
 /* Program again what a power cut may have left undecided. Returns whether that failed. */
 static unsigned twini_finish_writing(twin_journal *journal) {
-    unsigned slot = 0;
-    while (twini_next_record(journal, journal->end))
+    unsigned left = journal->count, slot = 0;
+    while (twini_next_record(journal, journal->end)) {
+        left--;
         if (twini_write_slot(journal, journal->at - 1u, 0) > SLOT_REPORTED)
             return 1;
+    }
     while (!twini_read_slot(journal, slot))
         if (++slot == HEAD_SLOTS)
             return 1;
-    return journal->seen != journal->count || !twini_write_heads(journal, 0);
+    return left || !twini_write_heads(journal, 0);
 }
 
 /* Copy records to the other block. Returns its extent, as a head has it; or 0 if that failed. */
@@ -336,11 +336,8 @@ twin_status twin_journal_next(twin_journal *journal, uint32_t *number) {
     }
     if (journal->failed)
         return TWIN_ERROR_STORAGE;
-    /* A block that a cut left half erased may look whole once, and lack records a moment later. */
-    if (journal->heads == 1 && journal->seen != journal->count)
-        journal->status = TWIN_ERROR_STORAGE;
     twini_rewind(journal);
-    return (twin_status)journal->status;
+    return TWIN_OK;
 }
 
 twin_status twin_journal_append(twin_journal *journal) {

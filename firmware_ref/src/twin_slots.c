@@ -64,6 +64,7 @@ twin_status twin_slots_open(twin_slots *slots, const twin_storage *journal,
                             const twin_storage *banks, void *memory) {
     twin_slots_state *state = &slots->state;
     uint32_t number;
+    unsigned records = 0;
     twin_status status;
     slots->banks = 0;
     state->current = 0;
@@ -83,13 +84,14 @@ twin_status twin_slots_open(twin_slots *slots, const twin_storage *journal,
         return status;
     slots->banks = banks;
     slots->unit = (uint8_t *)memory + slots->journal.slot;
-    if (!status)
-        status = twin_journal_next(&slots->journal, &number);
-    while (status == TWIN_MORE) {
+    while ((status = twin_journal_next(&slots->journal, &number)) == TWIN_MORE) {
         twini_copy_words(state, slots->journal.record, STATE_WORDS);
         state->current &= 1; /* whatever a journal says */
-        status = twin_journal_next(&slots->journal, &number);
+        records++;
     }
+    /* A block that cuts left half erased may look whole once, and lack records a moment later. */
+    if (!status && records != slots->journal.count)
+        status = TWIN_ERROR_STORAGE;
     if (status) {
         slots->journal.status = (int8_t)status; /* nobody knows what to change */
         return status;

@@ -91,12 +91,6 @@ static void look(subject *all, content *seen) {
     seen->stamp = all->journal.stamp;
     while ((status = twin_journal_next(&all->journal, &number)) != TWIN_OK) {
         entry *one = seen->entries + seen->count++;
-        if (all->journal.status) { /* records read otherwise than at opening */
-            seen->count--;
-            CHECK(status == TWIN_ERROR_STORAGE && all->journal.heads == 1);
-            CHECK(seen->count != all->journal.count);
-            break;
-        }
         if (status == TWIN_ERROR_STORAGE && was_disturbed(all)) {
             seen->count--;
             continue;

@@ -16,7 +16,7 @@ class Journal(ctypes.Structure):
         ("status", ctypes.c_int8),
         *((name, ctypes.c_uint8) for name in ("heads", "moved", "failed")),
         *((name, ctypes.c_uint16) for name in ("size", "slot", "slots", "count")),
-        *((name, ctypes.c_uint16) for name in ("damaged", "at", "end", "next", "seen")),
+        *((name, ctypes.c_uint16) for name in ("damaged", "at", "end", "next")),
         *((name, ctypes.c_void_p) for name in ("storage", "buffer", "record")),
         *((name, ctypes.c_uint32) for name in ("owner", "stamp", "block", "generation")),
         *((name, ctypes.c_uint32) for name in ("number", "least")),

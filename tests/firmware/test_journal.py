@@ -280,33 +280,6 @@ def test_a_read_that_fails_once_is_tried_again(log):
     assert made.journal.damaged == made.content().damaged == 1
 
 
-def test_records_that_read_otherwise_than_at_opening_are_an_error(log):
-    """So may those of a block that cuts left half erased; the other block has them still."""
-    made = log()
-    held = fill(made, 3)
-    assert made.move() == "ok"
-    start, slot = made.journal.block, made.slot
-    for at in range(start + slot, start + 2 * slot):  # the second head
-        made.memory.cell[at] = 255
-    assert made.open() == "ok"
-    assert (made.journal.heads, made.journal.block) == (1, start)
-    assert made.records() == held
-    for record in range(3):
-        at = start + (HEADS + record) * slot + 9
-        made.memory.cell[at] ^= 1
-        found = []
-        while (step := made.next())[0] == "more":
-            found.append(step[1:])
-        assert found == [one for one in held if one[0] != record]
-        assert step[0] == "storage"
-        assert made.next()[0] == made.append(draw(0), move=False) == made.move() == "storage"
-        assert made.open() == "ok"
-        assert made.journal.block != start
-        assert made.records() == held
-        made.memory.cell[at] ^= 1
-        assert made.open() == "ok"
-
-
 # ---- drivers and memories that fail
 
 
