@@ -33,7 +33,7 @@ FIRST, BOARD = 30.0, 300.0  # seconds that the paths may take
 SECTION = """
 ## How long this takes
 
-On {cores} cores, with the downloads of the first two steps, but without those of TensorFlow
+On {cores} cores; what pip downloads for a prediction counts, and TensorFlow is there already
 ([newcomer.json](../benchmarks/results/newcomer.json)):
 
 {table}
@@ -46,7 +46,7 @@ WORDS = {
     "predict": "`twinedge predict`, a pack and a CSV file",
     "train": "`twinedge train`, {rows} rows, `--effort {effort}`",
     "export": "`twinedge export --anchors 32 --formats c`",
-    "board": "`twinedge firmware run --board {board}`: compiled, emulated, compared",
+    "board": "`twinedge firmware run` for the board {board}: compiled, emulated, compared",
 }
 
 
