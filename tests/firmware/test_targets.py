@@ -18,7 +18,10 @@ SIGNATURES = {
     **dict.fromkeys((CALLS[0], f"{CALLS[0]}_raw"), (STATUS, POINTER, ctypes.c_uint, POINTER)),
     **dict.fromkeys((CALLS[1], f"{CALLS[1]}_raw"), (STATUS, POINTER, POINTER, ctypes.c_uint)),
     "twin_select_target": (STATUS, POINTER, POINTER, ctypes.c_uint),
-    "twin_predict_targets": (STATUS, POINTER, POINTER, WORD, *(POINTER,) * 2, ctypes.c_uint),
+    **dict.fromkeys(
+        ("twin_predict_targets", "twin_predict_targets_raw"),
+        (STATUS, POINTER, POINTER, WORD, *(POINTER,) * 2, ctypes.c_uint),
+    ),
     "twin_watch_begin": (STATUS, POINTER, POINTER, ctypes.c_uint16),
     "twin_watch_save": (None, POINTER, POINTER),
     "twin_watch_restore": (STATUS, POINTER, POINTER, POINTER),
@@ -154,6 +157,36 @@ def opened(native, packs, portable):
     made.contents = pack
     assert made.model.targets == 2
     return made
+
+
+@pytest.mark.parametrize("kind", ["", "_raw"])
+def test_arrays_hold_what_each_target_has(native, opened, portable, kind):
+    """Read of a run, and predicted at once."""
+    rng, Out = np.random.default_rng(9), native.Raw if kind else native.Prediction
+    query = rng.integers(-3000, 3000, opened.model.features, dtype=np.int16)
+    if not kind:
+        query = rng.normal(size=opened.model.features).astype(np.float32)
+    _, run = opened.begin(f"twin_begin{kind}", query)
+    opened.step(run, 65535)
+    each = (Out * 3)()
+    for target in range(3):
+        at = ctypes.byref(run), target, ctypes.byref(each[target])
+        status = getattr(portable, f"twin_read_target{kind}")(*at)
+        assert native.name_of(status) == ("ok" if target < 2 else "targets")
+    out = (Out * 3)()
+    assert getattr(portable, f"twin_read_targets{kind}")(ctypes.byref(run), out, 3) == 0
+    assert bytes(out) == bytes(each)
+    room = opened.scratch.ctypes.data, opened.size, query.ctypes.data
+    for count, right in ((3, "ok"), (2, "ok"), (1, "targets")):
+        out = (Out * 3)()
+        call = getattr(portable, f"twin_predict_targets{kind}")
+        status = call(ctypes.byref(opened.model), *room, out, count)
+        assert native.name_of(status) == right
+        if right == "ok":
+            assert (
+                bytes(out)[: ctypes.sizeof(Out) * count]
+                == bytes(each)[: ctypes.sizeof(Out) * count]
+            )
 
 
 def test_misuse_is_refused(native, opened, portable):
