@@ -84,10 +84,12 @@ twin_status twin_slots_open(twin_slots *slots, const twin_storage *journal,
         return status;
     slots->banks = banks;
     slots->unit = (uint8_t *)memory + slots->journal.slot;
-    while ((status = twin_journal_next(&slots->journal, &number)) == TWIN_MORE) {
+    status = twin_journal_next(&slots->journal, &number); /* which keeps the status of opening */
+    while (status == TWIN_MORE) {
         twini_copy_words(state, slots->journal.record, STATE_WORDS);
         state->current &= 1; /* whatever a journal says */
         records++;
+        status = twin_journal_next(&slots->journal, &number);
     }
     /* A block that cuts left half erased may look whole once, and lack records a moment later. */
     if (!status && records != slots->journal.count)
