@@ -304,6 +304,26 @@ def test_a_journal_that_names_no_bank_names_one_of_them(device, flash, other):
         ctypes.memmove(ctypes.byref(made.log.cell, at - 8), bytes(record), len(record))
 
 
+def test_records_that_are_gone_when_they_are_read_are_no_new_device(device, other):
+    """A block that cuts left half erased may look whole at opening, and lack its record later."""
+    made = device()
+    assert made.update(other(6)) == "ok"
+    assert made.start() == "ok"
+    assert made.call("confirm") == made.call("confirm") == "ok"  # now both blocks have it
+    state, start = made.state(), made.slots.journal.block
+    assert state == (1, 0, 6, 1, 0)
+    for at in range(start + 28, start + 56):  # the second head
+        made.log.cell[at] = 255
+    made.log.weak[start + 3 * 28 + 8] = 1  # of the record
+    held, found = made.log.content(), set()
+    for _ in range(100):
+        status = made.open()
+        found.add(status)
+        assert status == "storage" or made.state() == state
+        assert made.log.content() == held
+    assert found == {"ok", "storage"}
+
+
 def test_another_journal_is_not_touched(native, flash, logs, device, tmp_path_factory):
     made = device()
     library = logs.load(native, flash, tmp_path_factory.mktemp("journal"))
