@@ -83,6 +83,7 @@ def test_a_measurement_compares_with_all_anchors_in_units_of_the_target(both):
     assert all(0.8 < point.rmse_val / found.rmse_all < 3 for point in found.points)
 
 
+@pytest.mark.slow
 def test_groups_that_were_left_out_are_evidence_in_units_of_the_target():
     rng = np.random.default_rng(2)
     X = rng.random((120, 2))

@@ -134,6 +134,7 @@ def mapped_firmware(core, parts):
     return {"avr5": read_runtime({**core, "parts": parts})}
 
 
+@pytest.mark.slow
 def test_models_with_a_map_take_its_room(firmware, mapped_firmware, complaint):
     plain = fitting(8, 32, UNO, mapped_firmware)
     assert plain == fitting(8, 32, UNO, firmware)

@@ -81,8 +81,11 @@ def test_show_may_be_left_out(cli):
 def test_weights_may_be_given_by_their_bits(cli, tiny_run, bits, weights):
     for model in (["--features", "8"], [tiny_run]):
         found = cli("budget", *model, "--bits", bits, "--json")
-        assert found == cli("budget", *model, "--weights", weights, "--json")
+        assert found.out == cli("budget", *model, "--weights", weights, "--json").out
         assert found.json["weights"] == weights
+        assert found.err == (
+            f"--bits {bits} is deprecated and goes with 0.3: use --weights {weights}\n"
+        )
     assert "--bits" not in cli("budget", "show", "--help").out
 
 
@@ -233,8 +236,7 @@ def test_what_makes_no_sense_is_refused(refused, line, says):
 def test_what_a_model_holds_cannot_be_changed(refused, tiny_run, pack_file):
     refused("budget", tiny_run, "--hidden", "8", says=["--hidden", "leave the option out"])
     refused("budget", pack_file, "--members", "8", says=["--members", "leave the option out"])
-    for weights in (("--bits", "16"), ("--weights", "int16")):
-        refused("budget", pack_file, *weights, says=["--weights", "leave the option out"])
+    refused("budget", pack_file, "--weights", "int16", says=["--weights", "leave the option out"])
     for word in ("--intervals", "--no-intervals"):
         refused("budget", pack_file, word, says=["--intervals", "leave the option out"])
 

@@ -266,6 +266,7 @@ def test_a_report_has_sections_on_each_target(cli, pack, table):
     assert "Worth using for NOX and CO." in page
 
 
+@pytest.mark.slow
 def test_a_report_on_targets_is_text_and_a_sheet_as_well(cli, pack, table):
     for form in ("md", "csv"):
         answer = cli("report", pack, "--data", table, "--format", form, "--figures", form)

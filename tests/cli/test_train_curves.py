@@ -138,6 +138,7 @@ def test_tables_are_named_if_there_are_several(refused, tmp_path):
     refused(*given, says=["two.csv: row ", ", column 'price': the target is 0"])
 
 
+@pytest.mark.slow
 def test_check_learns_the_curve_as_well(cli, table, monkeypatch):
     from twinedge.training import selection
 

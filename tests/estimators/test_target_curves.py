@@ -227,6 +227,7 @@ def test_later_points_off_the_curve_are_named_as_well(both, skewed):
     assert model.rmse(X, y) > 0  # an error can be measured all the same
 
 
+@pytest.mark.slow
 def test_groups_are_left_out_on_the_curve(skewed):
     X, y = (one[:TRAIN] for one in skewed)
     groups = np.arange(TRAIN) % 12

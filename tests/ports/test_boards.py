@@ -151,7 +151,7 @@ def test_what_map_and_target_curve_cost_in_flash(run):
 
 
 CURVED = ("tiny with a map", "tiny with a target curve", "tiny with a map and a target curve")
-SMALL_BOARDS = ["mps2-an386", "microbit", "uno"]
+SMALL_BOARDS = ["mps2-an386", "uno"]
 
 
 @pytest.mark.parametrize(

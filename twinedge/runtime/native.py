@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from twinedge.errors import InputError, MissingPackageError
-from twinedge.extras import NO_COMPILED_RUNTIME
 from twinedge.pack.contents import Array, Pack
 from twinedge.pack.layout import MAX_ANCHORS, PackError, Reason
 from twinedge.pack.release import ANSWER
@@ -72,6 +71,8 @@ class Native:
         self, data: bytes, pack: Pack, kernel: str | None = None, threads: int = 1
     ) -> None:
         if _native is None:
+            from twinedge.extras import NO_COMPILED_RUNTIME
+
             raise MissingPackageError(NO_COMPILED_RUNTIME)
         try:
             self.model = _native.Model(data, kernel)

@@ -177,7 +177,8 @@ def _measure_target(
     if settings.data is not None:
         rows = settings.data.name, only_target(*read_rows(whole, settings.data), number)
     done, every, refused = exported
-    data, shared = pack_of_target(every, whole.model.target_names_[number], place)
+    names = whole.model.target_names_
+    data, shared = pack_of_target(every, names[number] if len(names) > 1 else None, place)
     origin = Origin(
         Path(place).resolve().name,
         place,
