@@ -236,7 +236,8 @@ def test_what_makes_no_sense_is_refused(refused, line, says):
 def test_what_a_model_holds_cannot_be_changed(refused, tiny_run, pack_file):
     refused("budget", tiny_run, "--hidden", "8", says=["--hidden", "leave the option out"])
     refused("budget", pack_file, "--members", "8", says=["--members", "leave the option out"])
-    refused("budget", pack_file, "--weights", "int16", says=["--weights", "leave the option out"])
+    for weights in (("--bits", "16"), ("--weights", "int16")):
+        refused("budget", pack_file, *weights, says=["--weights", "leave the option out"])
     for word in ("--intervals", "--no-intervals"):
         refused("budget", pack_file, word, says=["--intervals", "leave the option out"])
 

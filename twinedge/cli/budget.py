@@ -139,7 +139,11 @@ def show(
 
     model = model and exported(model)
     boards = list(map(board_named, board)) if board else list(all_boards().values())
+    if bits := numbers.pop("bits"):
+        numbers["weights"] = numbers["weights"] or _BITS[bits]
     found, file_bytes = _model(model, numbers)
+    if bits:
+        note(deprecated_name(f"--bits {bits}", f"--weights {_BITS[bits]}"))
     result = summarise(found, boards, read_firmware(firmware), flash=flash, file_bytes=file_bytes)
     if as_json:
         print_json({"model": model and str(model), **result})
@@ -154,9 +158,6 @@ def _model(path: Path | None, numbers: dict[str, Any]) -> "tuple[Model, int | No
     from twinedge.budget.model import TARGET_BINS
     from twinedge.budget.read_model import from_pack, from_run
 
-    if bits := numbers.pop("bits"):
-        note(deprecated_name(f"--bits {bits}", f"--weights {_BITS[bits]}"))
-        numbers["weights"] = numbers["weights"] or _BITS[bits]
     anchors, weights = numbers["members"] or ANCHORS, numbers["weights"] or WEIGHTS
     intervals = numbers["intervals"] is not False
     if path is None:
