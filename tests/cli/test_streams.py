@@ -1,12 +1,14 @@
 """``--derive``: trained on windows, and answered from samples with the same bits."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import twinedge
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 KEPT = ("--keep", "at,device")
 
 
@@ -182,7 +184,20 @@ def test_predicting_a_table_needs_its_times_and_groups(stream_export, stream_log
 def test_options_of_lines_are_for_lines(stream_export, stones_export, stream_log, refused):
     refused("predict", stream_export, stream_log, "--state", "s", says=["for lines"])
     refused("predict", stones_export, "-", "--state", "s", says=["derived inputs", "has none"])
+    onnx = stones_export / "model.onnx"
+    refused("predict", onnx, "-", "--watch", says=["cannot be watched: only a .twin can"])
     refused("predict", stream_export, stream_log, "--keep", "att", says=["'att' to keep", "'at'"])
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("odd-silu.twin", "has no intervals: there is nothing to watch"),
+        ("three-targets-of-everything.twin", "has several targets: a watch is for one"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(refused, file, says):
+    refused("predict", GOLDEN / file, "-", "--watch", says=[says])
 
 
 def test_the_budget_counts_the_samples(stream_export, stream_run, cli):

@@ -18,7 +18,7 @@ from twinedge.pack import Intervals, TargetCurve, write_pack
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 from twinedge.runtime.loading import load
-from twinedge.runtime.watch import FLAGS, Given
+from twinedge.runtime.watch import FLAGS, Given, Watches
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "watch.md"
@@ -526,15 +526,20 @@ def test_shares_are_in_thousandths(open_watch, native):
     assert watched.call("scale") == pytest.approx(2000, abs=5)
 
 
-def test_at_the_limit_of_its_counts_it_goes_on(open_watch, native):
+def test_at_the_limit_of_its_counts_it_goes_on(open_watch, native, tmp_path_factory):
     # The state after 2^32 queries, all of them outside, far too large and covered.
     watched = open_watch(NORMAL)
     watched.watch.predictions = watched.watch.outside = watched.watch.targets = (
         watched.watch.covered
     ) = 65535
     watched.watch.scales = 65535 * 65535
+    in_python = load_bytes(watched, tmp_path_factory).watch(0.9)
+    in_python.restore(watched.save())
     for _ in range(2):
         watched.add(raw(native, scale=2**32 - 1, outside=1), 0)
+        in_python.add_prediction(2**32 - 1, True)
+        in_python.add_target_raw(Given(0, 2**32 - 1, -1000, 1000), 0)
+        assert in_python.save() == watched.save()
     assert watched.watch.predictions == watched.watch.targets == 32769
     assert watched.call("coverage") == watched.call("outside") == 1000
     assert watched.call("scale") == pytest.approx(64000, abs=5)
@@ -824,8 +829,16 @@ def histories(draw):
     return dict(zip(table, values, strict=True)), calibration, steps, draw(st.integers(0, 5))
 
 
+NEAR, FAR = (0, TYPICAL, False, 0), (0, 3 * TYPICAL, True, 10**6)
+CALIBRATED = {"rows": 500, "typical": TYPICAL, "outside": 0.0}
+
+
 @settings(deadline=None, max_examples=60)
 @given(histories(), levels)
+# Intervals of nothing, every flag, levels whose quantiles fall, and none above the usual one.
+@example(({500: 44000, 900: 107000}, CALIBRATED, [NEAR] * 300, 0), 500)
+@example(({500: 44000, 900: 107000}, CALIBRATED, [FAR] * 200, 3), 900)
+@example(({500: 107000, 900: 44000, 990: 60000}, CALIBRATED, [NEAR, NEAR, FAR] * 9, 0), 900)
 def test_python_keeps_the_same_state(native, open_watch, plain, tmp_path_factory, history, level):
     table, calibration, steps, late = history
     watched = open_watch({one: value / 65536 for one, value in table.items()}, level, **calibration)
@@ -876,3 +889,26 @@ def test_python_refuses_other_states(open_watch, tmp_path_factory):
         with pytest.raises(InputError, match=words):
             watch.restore(wrong)
         assert watch.save() == data
+
+
+@pytest.mark.parametrize(("truth", "flag"), [(3e38, "above"), (-3e38, "below")])
+def test_in_python_a_truth_beyond_all_numbers_is_missed(open_watch, tmp_path_factory, truth, flag):
+    watch = load_bytes(open_watch(NORMAL), tmp_path_factory).watch()
+    before, given = watch.save(), Given(0, TYPICAL, -1000, 1000)
+    for none in (np.nan, np.inf, -np.inf):
+        watch.add_target(given, none)
+    assert watch.save() == before
+    for _ in range(100):
+        watch.add_target(given, truth)
+    assert (watch.coverage, watch.flags) == (0.0, [flag, "worse"])
+    watch.clear()
+    assert watch.flags == []
+
+
+def test_groups_are_watched_apart_and_the_most_silent_is_forgotten(open_watch, tmp_path_factory):
+    device = load_bytes(open_watch(NORMAL), tmp_path_factory)
+    watches = Watches(device, most=2)
+    for group in "abac":
+        watches.of(group).add_prediction(TYPICAL, group == "a")
+    assert [*watches.state] == ["a", "c"]
+    assert (watches.of("a").outside, watches.of("c").outside) == (1.0, 0.0)
