@@ -1,7 +1,11 @@
 """``device.stream()``: samples in, predictions out."""
 
+import json
 import resource
+import time
+from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +15,14 @@ from twinedge.data import read_features
 from twinedge.data.features import SideColumn
 from twinedge.encoding.derived import Clock, Derived
 from twinedge.encoding.encoder import Encoding
-from twinedge.encoding.times import Notation
+from twinedge.encoding.times import NUMBERS, Notation
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.runtime.sample_streams import SampleStreams
+from twinedge.runtime.store_folder import StoreFolder
+from twinedge.runtime.streaming import Replies
+
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +102,7 @@ def test_a_gap_a_reset_and_time_that_goes_back_begin_anew(device, samples):
         ({"temp": 1.0, "flow": 2.0}, 0, "no column 'mode'"),
         ({"temp": 1.0, "flow": 2.0, "mode": "eco"}, "soon", "at: 'soon' cannot be read as a time"),
         ({"temp": 1.0, "flow": 2.0, "mode": "eco"}, 1e300, "is no time"),
+        ({"temp": 1.0, "flow": 2.0, "mode": "eco"}, np.datetime64("NaT"), "is no time"),
         ({"temp": 1.0, "flow": 2.0, "mode": "eco"}, float("nan"), "is no time"),
         ({"temp": 1.0, "flow": 2.0, "mode": "eco"}, True, "is no time"),
         ([[1.0, 2.0]], 0, "a sample is one row"),
@@ -122,6 +133,71 @@ def test_a_model_without_derived_inputs_answers_every_sample(stones_export):
     assert stream.ready
     sample = {"carat": 1.0, "cut": "Fair", "depth": 61.0, "grade": 1}
     assert stream.push(sample).mean == device.predict(sample)[0]
+
+
+def test_a_file_too_large_for_a_state_is_not_read(device, complaint, tmp_path):
+    path = tmp_path / "state.json"
+    with path.open("wb") as file:
+        file.truncate(2**28 + 1)
+    message = complaint(device.stream().load, path)
+    assert message.startswith(f"{path}: it is no state of streams; name another file")
+
+
+def test_a_value_that_nothing_stands_for_may_not_be_missing(complaint):
+    stream = twinedge.load(GOLDEN / "release-0.1" / "model.twin").stream()
+    sample = {"hours": 0.5, "metal": "iron", "load": np.nan}
+    message = complaint(stream.push, sample)
+    assert message == "load is missing, and the model has no value to fill in"
+    assert stream.push({**sample, "load": 300.0}) is not None
+
+
+@pytest.fixture
+def altered(stream_export, tmp_path):
+    """Load the pack of the stream with some of its parts replaced: ``altered(domain=...)``."""
+
+    def make(**parts):
+        pack = read_pack((stream_export / "model.twin").read_bytes())
+        path = tmp_path / "altered.twin"
+        path.write_bytes(write_pack(replace(pack, **{k: v(pack) for k, v in parts.items()})))
+        return twinedge.load(path)
+
+    return make
+
+
+def unfilled(pack):
+    """The domain of a pack in which only what is measured may be missing."""
+    fill = pack.domain.fill.copy()
+    fill[4:] = NO_FILL
+    return replace(pack.domain, fill=fill)
+
+
+def test_a_window_that_cannot_be_filled_has_no_answer(altered, samples):
+    device = altered(domain=unfilled)
+    lines = [json.dumps({**one, "device": "A"}) for one in samples[:8]]
+    lines[6] = json.dumps({**samples[6], "device": "A", "flow": None})
+    answers = list(map(json.loads, Replies(device).to(lines)))
+    assert "prediction" in answers[5]
+    error = "max(flow, 4) is not known: a sample of its window is missing"
+    assert [one.get("error") for one in answers[5:]] == [None, error, error]
+    stream = device.stream()
+    found = [stream.push(json.loads(one)) for one in lines]
+    assert found[5] is not None
+    assert (found[6], found[7]) == (None, None)
+
+
+def counted(pack):
+    """The metadata of a pack whose times are numbers, as of a counter."""
+    text = json.dumps(pack.metadata).replace('"unit": "seconds"', f'"unit": "{NUMBERS}"')
+    return json.loads(text)
+
+
+def test_a_point_without_a_time_since_1970_is_learnt_as_of_now(altered, samples, tmp_path):
+    device, now = altered(metadata=counted), time.time()
+    replies = Replies(device, stores=StoreFolder(device, tmp_path / "stores"), group="device")
+    lines = [{**one, "at": 60 * k, "device": "A"} for k, one in enumerate(samples[:6])]
+    replies.to([json.dumps(one) for one in (*lines[:5], {**lines[5], "=": 40})])
+    (when,) = StoreFolder(device, tmp_path / "stores").device("A").points.times
+    assert now - 1 <= when <= time.time()
 
 
 def streams_of(most):

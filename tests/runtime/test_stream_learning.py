@@ -157,6 +157,12 @@ def test_what_cannot_be_learnt_is_answered_with_an_error_and_forgotten(device, l
         assert says in answer
 
 
+def test_an_equals_sign_elsewhere_is_no_true_value(device):
+    (answer,) = answered(device, '{"angle": 0.5, "offset": 6, "idle": -20, "note": "a=b"}')
+    assert "prediction" in json.loads(answer)
+    assert device.learnt == 0
+
+
 @pytest.mark.parametrize("around", ['{"=": 1, "angle": %s}', '{"angle": 1, "=": %s}'])
 def test_deep_nests_end_nothing(device, around):
     good = words(device, QUERY)

@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from twinedge.encoding.calendars import Calendar
 from twinedge.encoding.categories import Category
 from twinedge.encoding.encoder import Encoding
 from twinedge.pack import write_pack
@@ -229,6 +231,31 @@ def test_a_key_that_is_missing_in_json_is_an_error_of_its_line(device, good, que
     first, second = answered(device, json.dumps(query), "0.5,6,-20")
     assert json.loads(first) == {"error": says}
     assert second == good
+
+
+def test_what_an_answer_repeats_has_to_be_in_the_line(device, good, complaint):
+    def repeating(*lines):
+        return Replies(device, keep=("note",)).to(lines)
+
+    message = complaint(repeating, "Note,angle,offset,idle", "x,0.5,6,-20")
+    assert message.startswith("the header has no 'note' (did you mean 'Note'?); it has 'Note', ")
+    first, head, second = repeating("0.5,6,-20", "angle,offset,idle,note", "0.5,6,-20,by hand")
+    assert first == "error: note is missing: a header has to name it"
+    assert (head, second) == ("note,level,spread,outside", f"by hand,{good}")
+    query = dict(zip(NAMES, QUERY, strict=True))
+    first, second = map(json.loads, repeating(json.dumps(query), json.dumps({**query, "note": 7})))
+    assert first == {"error": "note is missing"}
+    assert second["note"] == 7
+
+
+WHEN = Encoding([("when", Calendar()), ("load", None)])
+
+
+@pytest.mark.parametrize("value", ["null", "[1]"])
+def test_what_json_holds_for_a_time_has_to_be_one(value):
+    fillable = np.zeros(len(WHEN.inputs), bool)
+    with pytest.raises(QueryError, match=f"when: {re.escape(value)} is no time"):
+        QueryReader(WHEN, fillable).read(f"[{value}, 3]")
 
 
 LEVELS = Encoding([("cut", Category(("Fair", "Ideal"))), ("grade", Category(("low", "high")))])

@@ -125,6 +125,7 @@ def test_a_header_may_come_first_and_orders_the_columns(device, monkeypatch):
         (",6,-20", "angle: '' is not a number"),
         ("[1, NaN, 3]", "offset: 'nan' is not a number"),
         ("[1, 1" + "0" * 400 + ", 3]", "the number is too large"),
+        ("[1, -Infinity, 3]", "offset: -Infinity is not a finite number"),
         ('{"angle": 1}', "offset is missing"),
     ],
     ids=lambda value: ascii(value)[:30],

@@ -171,9 +171,8 @@ def read_state(path: Path, streams: SampleStreams, watches: "Watches | None" = N
         If it cannot be read, is damaged, or belongs to another model.
     """
     try:
-        if path.stat().st_size > _LARGEST:
-            raise InputError(f"{path}: it is no state of streams: it is too large")
-        state = json.loads(path.read_bytes())
+        is_small = path.stat().st_size <= _LARGEST
+        state = json.loads(path.read_bytes()) if is_small else None
     except FileNotFoundError:
         return
     except OSError as error:

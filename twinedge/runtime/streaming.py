@@ -292,8 +292,6 @@ class Replies:
 
     def _predict(self, x: Array, device: Device | None = None, group: str = "") -> _Columns:
         """Predict queries: numbers or feature names, by field."""
-        if not len(x):
-            return [[] for _ in self._keys]
         flags: dict[str, Any] = {}
         if self._watches is None:
             found = (device or self._device).predict_all(x, self._coverage, self._neighbors)
