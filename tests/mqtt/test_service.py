@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,8 @@ from twinedge.mqtt.broker import Message
 from twinedge.mqtt.home_assistant import Discovery
 from twinedge.mqtt.service import Service
 from twinedge.mqtt.topics import Topics
+from twinedge.pack import read_pack, write_pack
+from twinedge.pack.layout import NO_FILL
 from twinedge.runtime.loading import load
 from twinedge.runtime.sample_streams import KeptState, SampleStreams
 from twinedge.runtime.store_folder import StoreFolder
@@ -179,16 +182,33 @@ def test_a_sample_that_comes_again_is_no_second_sample(serve, stream_export, str
     assert service.status.waiting == 10
 
 
-def test_windows_outlast_the_service(serve, stream_export, stream_log, tmp_path):
+def test_a_window_that_cannot_be_filled_is_a_bad_sample(serve, stream_export, stream_log, tmp_path):
+    pack = read_pack((stream_export / "model.twin").read_bytes())
+    fill = pack.domain.fill.copy()
+    fill[4:] = NO_FILL  # of what is derived
+    model, samples = tmp_path / "model.twin", samples_of(stream_log, 7)
+    model.write_bytes(write_pack(replace(pack, domain=replace(pack.domain, fill=fill))))
+    samples[-1]["flow"] = None
+    queries = [message("plant/press/raw", one) for one in samples]
+    service, connection, found = serve(queries[:-1], queries[-1:], model=model, every=0.0)
+    assert (len(found), service.status.bad) == (1, 1)
+    reason = connection.published[-2][1]["last_bad"]["reason"]
+    assert reason == "max(flow, 4) is not known: a sample of its window is missing"
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_windows_outlast_the_service(serve, stream_export, stream_log, tmp_path, is_killed):
     model, samples = stream_export / "model.twin", samples_of(stream_log)
     queries = [message("plant/press/raw", one) for one in samples]
     whole = serve(queries, model=model)[2]
     found = []
     for part in (queries[:9], queries[9:]):
         streams = SampleStreams(load(model).encoding)
-        kept = KeptState(tmp_path / "state.json", streams)
+        every = 0.0 if is_killed else 60.0
+        kept = KeptState(tmp_path / "state.json", streams, every=every)
         service, _, some = serve(part, model=model, streams=streams, state=kept)
-        service.keep()
+        if not is_killed:
+            service.keep()
         found += some
     assert found == whole
 
