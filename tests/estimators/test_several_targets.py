@@ -1,6 +1,7 @@
 """Models of several targets: shapes, missing targets, and one model for each target inside."""
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,9 @@ import pytest
 
 from twinedge import AnnRegressor, ExtraPairs, TwinRegressor
 from twinedge.errors import InputError
+from twinedge.estimators.targets import folds_of, join_targets
 from twinedge.estimators.uncertainty import evaluate_uncertainty
+from twinedge.training.selection import LeftOut
 
 pytestmark = pytest.mark.usefixtures("few_trees")
 
@@ -102,6 +105,27 @@ def test_rows_without_a_target_are_no_anchors_for_it(gappy):
     missing = np.flatnonzero(np.isnan(gappy.anchor_y_[:, 1]))[:2]
     with pytest.raises(InputError, match=f"training point {missing.min()} has no y1"):
         gappy.predict(gappy.anchor_X_[:3], anchors=missing)
+
+
+def test_a_fold_has_the_networks_of_one_target_for_the_rows_that_measured_it(gappy):
+    missing = np.flatnonzero(np.isnan(gappy.anchor_y_[:, 1]))
+    known = np.flatnonzero(np.isfinite(gappy.anchor_y_[:, 1]))
+    some = np.sort(np.concatenate([missing[:3], known[:5]]))
+    folds = [LeftOut(rows, gappy.weights_, None) for rows in (some, missing)]
+    (one,) = folds_of(gappy, 1, folds)  # none of the other's rows measured it
+    alone = gappy.of_target(1)
+    np.testing.assert_array_equal(alone.anchor_X_[one.rows], gappy.anchor_X_[known[:5]])
+    np.testing.assert_array_equal(one.weights, alone.weights_)
+
+
+def test_a_model_stopped_before_all_targets_have_intervals_has_none(fitted):
+    first, second = fitted.of_each_target()
+    second.difficulty_ = second.calibration_ = None
+    stopped = copy(fitted)
+    join_targets(stopped, [first, second])
+    assert stopped.difficulty_ is stopped.calibration_ is None
+    assert stopped.coverages == []
+    assert fitted.coverages
 
 
 def test_missing_targets_are_learnt_from_the_other_rows(gappy):
