@@ -120,11 +120,13 @@ def test_a_uci_set_is_fetched_from_its_address(name, ee_both, true_values, monke
     assert requested == [address] == [CATALOGUE[name].address]
 
 
+SHORT = ",".join([*CATALOGUE["bc"].feature_names, "logBCF"]) + "\n1,2\n"
 BROKEN = {
     "not a zip": ("bc", b"<html>moved</html>", "not a zip file"),
     "no file in the zip": ("bc", zipped({"other.csv": "a,b\n"}), "no Grisoni"),
     "empty file": ("bc", zipped({CATALOGUE["bc"].member: ""}), "empty"),
     "other columns": ("bc", zipped({CATALOGUE["bc"].member: "a,b\n1,2\n"}), "no column 'nHM'"),
+    "short row": ("bc", zipped({CATALOGUE["bc"].member: SHORT}), "rows of different lengths"),
     "open quote": ("bc", zipped({CATALOGUE["bc"].member: 'a,b\n"1,2\n'}), "not Bio Concentration"),
     "cut off": ("bc", bc_zip(np.ones((50, 10)))[:-40], "not a zip file"),
     "too few rows": ("bc", bc_zip(np.ones((5, 10))), "has 5 rows"),
@@ -152,6 +154,7 @@ def test_a_broken_download_is_refused_in_one_line(
         ({"feature_names": ["a"]}, "1 names for"),
         ({"categories": {"CHAS": ["0"]}}, "codes without a label"),
         ({"categories": {"CHAS": ["no", "yes"]}}, "could not convert"),
+        ({"categories": {"RIVER": ["0"]}}, "'RIVER' is not in list"),
         ({"data": np.ones((506, 14))}, "mean"),
     ],
 )

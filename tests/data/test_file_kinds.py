@@ -216,6 +216,12 @@ def test_the_row_numbers_of_a_frame_are_left_out(tmp_path):
     assert table.remarks[0].endswith(INDEX)
 
 
+def test_an_empty_row_of_a_frame_is_left_out():
+    frame = FRAME.reindex([0, 1, 6, 2, 3, 4, 5])  # the third has no values
+    table = read_table(frame, target="y", impute="median")
+    assert table.y.tolist() == FRAME["y"].tolist()
+
+
 def test_dates_of_a_frame_are_refused_as_dates(tmp_path, complaint):
     days = pd.date_range("2026-01-01", periods=6)
     for kind in ("parquet", "xlsx"):

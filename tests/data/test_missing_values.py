@@ -58,6 +58,12 @@ def test_in_the_target_and_in_the_group(write, complaint):
     assert "row 15, column 'a': missing" in complaint(read_table, path, **with_target, group="a")
 
 
+def test_a_target_without_a_value_is_refused_however_many_there_are(write, complaint):
+    path = written(write, rows=[f"{k},{k * k % 7}," for k in range(12)])
+    message = complaint(read_table, path, target=["b", "y"], drop_missing_target=True)
+    assert message.endswith("target column 'y' has no value in any row")
+
+
 def test_in_a_column_of_names(write):
     rows = [f"{'pq'[k % 2]},{k},{k * k}" for k in range(12)]
     path = written(write, "unknown,3,9", "-9,3,9", rows=rows, header="kind,b,y")
@@ -68,6 +74,12 @@ def test_in_a_column_of_names(write):
     codes = read_table(path, target="y", missing=-9, categorical=["b"], impute="median")
     assert codes.missing == 1
     assert codes.columns[1].texts == ("0.5", "1.5", "2.5")
+
+
+def test_a_column_of_names_without_any_cannot_be_learnt_from(write, complaint):
+    path = written(write, rows=[f"{k},,{k * k % 7}" for k in range(20)])
+    reading = {"target": "y", "categorical": ["b"], "impute": "median"}
+    assert "column 'b' does not have two levels" in complaint(from_table, path, **reading)
 
 
 def test_with_decimal_commas_and_percent_signs(write):

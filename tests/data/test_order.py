@@ -50,6 +50,13 @@ def test_rows_in_no_order_get_none(seed):
     assert of_order(X[order], y[order], ()) is None
 
 
+def test_a_target_that_hardly_varies_for_its_size_has_nothing_that_could_be_alike():
+    X = slow(np.random.default_rng(0), 3)
+    y = target(X, 0)
+    assert looks_ordered(X, y)
+    assert not looks_ordered(X, 1e10 + y)
+
+
 @pytest.mark.parametrize("column", [0, 1, "target", "backwards"])
 def test_a_sorted_table_is_not_in_order_of_time(column):
     rng = np.random.default_rng(0)

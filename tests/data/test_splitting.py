@@ -3,6 +3,7 @@ import pytest
 
 from twinedge.data import load, names, split_rows, splits
 from twinedge.data.catalogue import CATALOGUE
+from twinedge.data.splitting import split_in_two
 
 
 def recipe(n, i):
@@ -78,6 +79,10 @@ def test_a_table_too_short_to_split_is_refused(n, complaint):
     message = complaint(split_rows, n, 0)
     assert f"{n} row" in message
     assert "at least 10" in message
+
+
+def test_rows_of_one_time_have_no_later_ones_to_validate_on(complaint):
+    assert "all rows have the same time" in complaint(split_in_two, 40, 0, times=np.zeros(40))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])

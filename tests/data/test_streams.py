@@ -1,5 +1,6 @@
 """Inputs derived from the samples of a table: which rows have them, and how it is split."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -151,6 +152,27 @@ def test_what_cannot_be_derived_is_refused(even, options, words):
     with pytest.raises(InputError) as caught:
         from_table(even[0], **{"target": "y", "time": "t", **options})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "derive", "words"),
+    [
+        (lambda k: k if k > 37 else "", "b@2", "it is not known in any row; its samples are miss"),
+        (lambda k: k, "delta(b)", "it is 1 in every row; leave out what never changes"),
+    ],
+)
+def test_inputs_that_teach_nothing_are_refused(tmp_path, cell, derive, words):
+    rows = [(k, k * k % 17, cell(k), k % 7) for k in range(40)]
+    path = table_of(tmp_path / "dull.csv", rows, "t,a,b,y")
+    with pytest.raises(InputError, match=re.escape(f"derive {derive}: {words}")):
+        read_table(path, target="y", time="t", derive=derive, impute="median")
+
+
+@pytest.mark.parametrize(("repeats", "is_noticed"), [(1, False), (2, True)])
+def test_many_rows_of_the_same_time_may_be_of_different_sensors(tmp_path, repeats, is_noticed):
+    rows = [(k // repeats, k * k % 17, k % 7) for k in range(80)]
+    source = from_table(table_of(tmp_path / "t.csv", rows), target="y", time="t", derive="a@1")
+    assert any("many rows have the same time" in one for one in source.remarks) == is_noticed
 
 
 def test_a_span_needs_times_with_a_unit(tmp_path):

@@ -55,6 +55,13 @@ class TestCells:
         )
         assert remark.parts[-1] == Parameter("missing", [-9999])
 
+    def test_of_many_columns_with_the_same_code_the_first_are_named(self):
+        many = {f"a{k}": changed(A, r5=-9999) for k in range(14)}
+        (remark,) = remarks_on(**many)
+        assert "'a11' (row 5; the others are" in remark
+        assert "'a12'" not in remark
+        assert ", 2 columns more: correct it or" in remark
+
     @pytest.mark.parametrize("code", [99999, -9999, -999.25, 1e20, 3.4028234663852886e38])
     def test_one_cell_is_enough_if_it_is_absurd(self, code):
         (remark,) = remarks_on(a=changed(A, r17=code))

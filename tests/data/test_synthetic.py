@@ -57,6 +57,11 @@ def test_wsb_follows_its_formula_with_its_noise(variant, columns, noise):
 
 
 @pytest.mark.parametrize("make", [rcl_circuit, wheatstone_bridge])
+def test_a_variant_that_is_not_there_is_refused(make, complaint):
+    assert complaint(make, "papre") == "no variant 'papre'; use 'published' or 'paper'"
+
+
+@pytest.mark.parametrize("make", [rcl_circuit, wheatstone_bridge])
 @pytest.mark.parametrize("variant", ["published", "paper"])
 def test_inputs_are_uniform_from_1_to_3(make, variant):
     X = make(variant, rows=20_000).X

@@ -234,11 +234,10 @@ def parse_openml(bunch: Any, entry: Entry) -> NDArray[np.float64]:
     if values.ndim != 2 or values.shape[1] != len(columns):
         raise ValueError(f"{len(columns)} names for an array of shape {values.shape}")
     for name, labels in (bunch.categories or {}).items():
-        if name in columns:
-            codes = values[:, columns.index(name)].astype(np.int64)
-            if codes.min() < 0 or codes.max() >= len(labels):
-                raise ValueError(f"column {quoted(name)} has codes without a label")
-            values[:, columns.index(name)] = np.array([float(label) for label in labels])[codes]
+        codes = values[:, columns.index(name)].astype(np.int64)
+        if codes.min() < 0 or codes.max() >= len(labels):
+            raise ValueError(f"column {quoted(name)} has codes without a label")
+        values[:, columns.index(name)] = np.array([float(label) for label in labels])[codes]
     wanted = (*entry.feature_names, entry.target_name)
     plain = [_plain(name) for name in columns]
     if sorted(plain) == sorted(map(_plain, wanted)):
