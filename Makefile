@@ -105,7 +105,7 @@ report-shots: $(VENV)/dev.stamp ## Pictures of a report at four widths, light an
 AXE := build/axe/node_modules/axe-core/axe.min.js
 $(AXE):
 	@command -v npm >/dev/null || tools/need-debian npm
-	@npm install --silent --no-save --no-audit --no-fund --prefix build/axe axe-core@4.10.3
+	@npm install --loglevel=error --no-save --no-audit --no-fund --prefix build/axe axe-core@4.10.3
 
 # Checks configurations of the component for ESPHome; only its tests need it.
 ESPHOME := build/esphome/versions.txt

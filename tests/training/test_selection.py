@@ -227,9 +227,17 @@ def test_a_target_without_noise_needs_no_teachers_and_one_without_any_more_steps
     assert choice.teaching["taught"] is False
 
 
-def test_steps_that_were_given_are_not_doubled(races):
+@pytest.mark.parametrize(("noise", "decay"), [(0.011, 0.3), (0.009, 0.1)])
+def test_an_exact_target_takes_the_least_decay_of_the_best_kind(races, noise, decay):
+    choice = chosen(scripted({("silu", 0.3): 0.5}), teachers=Teachers(noise))
+    assert choice.candidate == Candidate("silu", Setting(0.01, decay))
+
+
+def test_with_given_steps_an_exact_target_changes_nothing(races):
     plan = Plan(folds=8_000, final=100, teachers=False)
-    assert chosen(teachers=Teachers(0.001, named=True), plan=plan).steps == 100
+    teachers = Teachers(0.001, named=True)
+    choice = chosen(scripted({("silu", 0.3): 0.5}), teachers=teachers, plan=plan)
+    assert (choice.steps, choice.candidate.setting.weight_decay) == (100, 0.3)
 
 
 @pytest.mark.parametrize(("earlier", "back"), [(0.5, True), (UNEVEN - 0.04, False)])

@@ -82,7 +82,9 @@ LONG_ENOUGH = 8_000  # steps needed to compare activations
 # What to expect from the error of the teachers, in standard deviations of the target.
 _NOISY = 0.32  # above this, networks are better with teachers
 _CLEAR = 0.2  # below this, teachers are not worth their time
-_EXACT = 0.01  # below this, networks go on improving for twice the time
+# Below this, networks go on improving for twice the time: a decay that helps short ones of the folds
+# would hold them back.
+_EXACT = 0.01
 # Standard errors by which validation rows must object to what is expected, and to the last weights.
 _OBJECTION, _REGRET = 1.0, 2.0
 ACROSS = 10  # folds of groups at most, so that networks see nearly as many as the final ones
@@ -230,12 +232,13 @@ def choose(
             if teachers:
                 own = [predictions[k] for k in best]
                 teaching = teachers.predict(task, points, own, progress.stage)
-                if plan.teachers and teaching.noise < _EXACT:
-                    steps *= 2
             finalists = [candidates[k] for k in best[: _finalists(plan)]]
             taught = [_gentlest(candidates, one) for one in finalists]
             other = _other_kind(task, [candidates[k] for k in best])
             candidates = finalists
+            if plan.teachers and teaching is not None and teaching.noise < _EXACT:
+                steps *= 2
+                candidates = taught
         if across and (intervals or len(candidates) > 1):
             finer = task.across(ACROSS)
             jobs = [one.job(steps, seed + k, k) for one in candidates for k in range(finer.folds)]
