@@ -82,8 +82,8 @@ LONG_ENOUGH = 8_000  # steps needed to compare activations
 # What to expect from the error of the teachers, in standard deviations of the target.
 _NOISY = 0.32  # above this, networks are better with teachers
 _CLEAR = 0.2  # below this, teachers are not worth their time
-# Below this, networks go on improving for twice the time: a decay that helps short ones of the folds
-# would hold them back.
+# Below this, networks go on improving for twice the time, and a decay that helps the short ones of
+# the folds would hold them back.
 _EXACT = 0.01
 # Standard errors by which validation rows must object to what is expected, and to the last weights.
 _OBJECTION, _REGRET = 1.0, 2.0
