@@ -45,8 +45,27 @@ LONGEST = (
 )
 
 
+# The files of these folders share models that take long to make.
+TOGETHER = ("tests/report/",)
+
+
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Where a file stays in one process, keep all files of a folder of ``TOGETHER`` in one, too."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            folder = next((one for one in TOGETHER if nodeid.startswith(one)), None)
+            return folder or super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
-QUICK = "table"
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +28,8 @@ def copied(tmp_path):
     return tmp_path / "stream.ipynb"
 
 
-@pytest.mark.parametrize(
-    "notebook",
-    [
-        pytest.param(path, id=path.stem, marks=() if path.stem == QUICK else pytest.mark.slow)
-        for path in NOTEBOOKS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_is_kept_of_it(notebook, tool):
     found = tool.run(notebook)
     assert list(tool.differences(tool.kept_outputs(notebook), found)) == []

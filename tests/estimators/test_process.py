@@ -60,6 +60,7 @@ def test_importing_changes_no_variable_and_loads_no_tensorflow(python):
     assert found == [[True, False], [True, False]]
 
 
+@pytest.mark.slow
 def test_a_training_sets_up_a_tensorflow_of_its_own(python):
     ((changed, intra, inter),) = python(START, TRAIN, NOTE)
     assert changed["TF_ENABLE_ONEDNN_OPTS"] == "0"

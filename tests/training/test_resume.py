@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -53,16 +54,15 @@ np.savez(folder / "result.npz", rmse=model.rmse(X, y))
 
 @pytest.fixture(scope="module")
 def stopped(curve, tmp_path_factory):
-    """Folders of trainings that a signal has stopped, and the exit code of each."""
-    X, y = curve
-    begun = {}
-    for name in ("SIGINT", "SIGKILL"):
+    """Stop a training by a signal; return its folder, exit code and errors: ``stopped(name)``."""
+
+    @cache
+    def stop(name):
         folder = tmp_path_factory.mktemp(name)
-        np.save(folder / "X.npy", X)
-        np.save(folder / "y.npy", y)
+        for part, values in zip("Xy", curve, strict=True):
+            np.save(folder / f"{part}.npy", values)
         command = [sys.executable, "-c", CHILD % SETTINGS, folder]
-        begun[name] = folder, subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    for name, (folder, process) in begun.items():
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         saved = folder / "checkpoint" / "final round.npz"
         deadline = time.monotonic() + 300
         while not (saved.exists() and np.load(saved)["0/step"] > 0):
@@ -71,11 +71,10 @@ def stopped(curve, tmp_path_factory):
             time.sleep(0.05)
         os.kill(process.pid, getattr(signal, name))
         (folder / "signal sent").touch()
-    ended = {}
-    for name, (folder, process) in begun.items():
         _, errors = process.communicate(timeout=300)
-        ended[name] = folder, process.returncode, errors
-    return ended
+        return folder, process.returncode, errors
+
+    return stop
 
 
 @pytest.fixture(scope="module")
@@ -83,18 +82,19 @@ def uninterrupted(curve):
     return TwinRegressor(**SETTINGS).fit(*curve)
 
 
+@pytest.mark.slow  # quickly, the command is interrupted (tests/cli/test_interrupt.py)
 def test_ctrl_c_leaves_a_model_that_predicts(stopped, curve):
-    folder, code, errors = stopped["SIGINT"]
+    folder, code, errors = stopped("SIGINT")
     assert (code, errors) == (0, "")
     with np.load(folder / "result.npz") as result:
         assert result["rmse"] < 0.5 * np.std(curve[1])
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("name", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGKILL"])
 def test_a_stopped_training_resumed_ends_with_the_bits_of_one_never_stopped(
     stopped, uninterrupted, curve, name
 ):
-    folder, code, _ = stopped[name]
+    folder, code, _ = stopped(name)
     assert code == (0 if name == "SIGINT" else -signal.SIGKILL)
     with np.load(folder / "checkpoint" / "final round.npz") as saved:
         assert 0 < saved["0/step"] < 5_000
