@@ -37,6 +37,8 @@ def missing(module: str | None) -> MissingPackageError | None:
     --------
     >>> str(missing("onnx.helper"))
     "onnx is not installed: pip install 'twinedge[export]'"
+    >>> missing("sqlite3") is None
+    True
     """
     name = (module or "").partition(".")[0]
     if name not in EXTRAS:

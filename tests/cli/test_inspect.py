@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from twinedge.extras import NO_COMPILED_RUNTIME
 from twinedge.pack import read_pack, write_pack
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -151,6 +152,24 @@ def test_a_truncated_file_shows_its_header_and_is_refused(cli, pack_file, golden
         assert "anchors        784" in answer.out
 
 
+@pytest.mark.parametrize("gone", ["identity", "self_test"])
+def test_a_pack_may_have_an_identity_or_a_self_test_alone(cli, pack, gone):
+    whole = cli("inspect", pack, "--json").json["release"]
+    read = read_pack(pack.read_bytes())
+    pack.write_bytes(write_pack(replace(read, release=replace(read.release, **{gone: None}))))
+    left = cli("inspect", pack, "--json").json["release"]
+    assert left.keys() == whole.keys() - {gone}
+
+
+def test_without_the_compiled_runtime_it_says_so_and_works(cli, pack_file, monkeypatch):
+    monkeypatch.setattr("twinedge.extras.find_spec", lambda name: None)
+    pack_file()
+    for command in (("inspect", "model.twin"), ("--version",)):
+        answer = cli(*command)
+        assert (answer.code, answer.err) == (0, f"{NO_COMPILED_RUNTIME}\n")
+        assert answer.out
+
+
 def test_a_damaged_body_shows_both_checksums(cli, pack_file, golden):
     data = bytearray(golden["odd-silu"])
     data[200] ^= 1
@@ -175,6 +194,15 @@ def test_of_a_damaged_header_nothing_is_shown_but_its_checksums(cli, pack_file, 
     report = cli("inspect", "model.twin", "--json").json
     assert "features" not in report
     assert report["sections"] == []
+
+
+def test_without_all_of_the_header_its_checksums_cannot_be_computed(cli, pack_file, golden):
+    pack_file(data=golden["odd-silu"][:60])
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 2
+    names = [line.partition("  ")[0] for line in answer.out.splitlines()]
+    assert names == ["file", "bytes", "header crc", "body crc"]
+    assert answer.out.count(" stored; the bytes it covers are missing\n") == 2
 
 
 def test_another_version_is_named(cli, pack_file, golden):

@@ -229,6 +229,7 @@ def test_hostile_maps_are_not_written(curved):
         "knots of another type": replace(curves, knots=curves.knots.astype(np.int32)),
         "too few knots": replace(curves, knots=curves.knots[:4]),
         "too few rows": replace(curves, table=curves.table[:4]),
+        "too many rows": replace(curves, knots=np.zeros(2**16, np.int16)),
         "a table of another type": replace(curves, table=curves.table.astype(np.uint8)),
         "bins that do not add up": replace(curves, bins=np.array([1, 1, 1], np.uint8)),
         "a shift of 0": replace(curves, shifts=curves.shifts - np.uint8(1)),

@@ -100,6 +100,8 @@ WRONG = {
     "counts that do not add up": {"counts": np.array([2, 2], np.uint16)},
     "ids of another shape": {"ids": np.zeros(2, np.uint32)},
     "an anchor out of range": {"anchors": np.full((3, 2), -32768, np.int16)},
+    "a bias of the output without intervals": {"twin__bias": 1},
+    "a schema that is too large": {"schema": 2**32},
 }
 
 
@@ -108,6 +110,31 @@ def test_what_no_reader_would_take_is_not_written(small, changes):
     with pytest.raises(PackError) as caught:
         write_pack(change(small, **changes))
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rows": 2**16}, "the intervals have a number that cannot be stored"),
+        ({"typical": -1}, "the intervals have a number that cannot be stored"),
+        ({"quantiles": dict.fromkeys(range(500, 516), 1)}, "16 levels are too many"),
+    ],
+)
+def test_intervals_that_cannot_be_stored_are_not_written(packs, changes, says):
+    pack = packs.random_pack(np.random.default_rng(0), scaled=True)
+    with pytest.raises(PackError, match=says):
+        write_pack(replace(pack, intervals=replace(pack.intervals, **changes)))
+    (twin, *others) = pack.twins
+    wide = replace(twin, bias=2**31)
+    with pytest.raises(PackError, match="the bias of an output, 2147483648, exceeds 32 bits"):
+        write_pack(replace(pack, twins=(wide, *others)))
+
+
+def test_twins_of_different_depth_are_not_written(small):
+    first, second = small.twins
+    shallow = replace(second, layers=second.layers[:1])
+    with pytest.raises(PackError, match="the twins of a pack must have the same shape"):
+        write_pack(replace(small, twins=(first, shallow)))
 
 
 def test_a_pack_too_large_is_not_written(packs):

@@ -28,6 +28,18 @@ def test_an_entry_that_is_not_there_is_reported(content):
         metadata_entry(content, b"somebody")
 
 
+def test_an_entry_may_be_empty(content):
+    import flatbuffers
+    from tensorflow.lite.python import schema_py_generated as schema
+
+    model = schema.ModelT.InitFromPackedBuf(bytearray(content), 0)
+    (entry,) = [one for one in model.metadata if one.name == b"twinedge"]
+    model.buffers[entry.buffer].data = None
+    builder = flatbuffers.Builder(1 << 16)
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    assert metadata_entry(bytes(builder.Output()), b"twinedge") == b""
+
+
 def test_a_file_cut_short_never_does_harm(content):
     for length in range(0, len(content), 7):
         try:

@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+import twinedge
 from twinedge.errors import MissingPackageError
 from twinedge.runtime import interpreters, loading
 from twinedge.runtime.device import Device
+from twinedge.runtime.file_device import seal
 from twinedge.runtime.loading import BACKENDS, Backend, load
 
 
@@ -60,6 +62,11 @@ def test_other_numbers_of_threads_are_refused(files, complaint, threads):
     assert f"threads={threads!r} is not a whole number of at least 1" in message
 
 
+def test_a_run_has_no_backends(tiny_run, complaint):
+    message = complaint(twinedge.load, tiny_run, "native")
+    assert message.endswith("is a run: backends and stores are for the files of an export")
+
+
 def test_c_evaluates_a_pack_by_default(files):
     assert load(files / "model.twin").info["backend"] == "native"
 
@@ -83,6 +90,17 @@ def test_something_else_under_that_name_is_refused(tmp_path, complaint, content,
     path = tmp_path / f"model{suffix}"
     path.write_bytes(content)
     assert str(path) in complaint(load, path)
+
+
+@pytest.mark.parametrize("suffix", [".tflite", ".onnx"])
+def test_metadata_that_are_no_object_are_refused(files, complaint, suffix):
+    path = files / f"model{suffix}"
+    data = path.read_bytes()[:-8]
+    start = data.index(b'{"')
+    _, length = json.JSONDecoder().raw_decode(data[start:].decode("latin-1"))
+    array = b"[]".ljust(length)
+    path.write_bytes(seal(data[:start] + array + data[start + length :]))
+    assert complaint(load, path).endswith("file of twinedge")
 
 
 @pytest.mark.parametrize("suffix", [".tflite", ".onnx"])

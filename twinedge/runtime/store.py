@@ -120,9 +120,7 @@ class Points:
         return found[found.scores != UNSCORED]
 
     def with_target(self, target: int) -> "Points":
-        """Return all points with one target."""
-        if self.y.ndim == 1:
-            return self
+        """Return all points with one target of several."""
         own = (column[:, target] for column in (self.y, self.errors, self.scores))
         return Points(self.numbers, self.times, self.X, *own)
 

@@ -209,12 +209,6 @@ def _plain(value: Any) -> Any:
     return float(str(value)) if isinstance(value, np.float32) else value.item()
 
 
-def _json_value(cell: str, *, number: bool) -> str | float | None:
-    if cell == "":
-        return None
-    return float(cell) if number else cell
-
-
 def read_store(path: Path, targets: int = 1) -> StoreSummary:
     """Read a store, or a dump of a microcontroller's two blocks, without the pack.
 
