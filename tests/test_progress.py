@@ -83,6 +83,14 @@ def test_steps_of_an_earlier_run_are_not_expected_again():
     assert work.share == pytest.approx(0.5)
 
 
+def test_a_part_may_hide_its_stages():
+    work = Progress()
+    with work.part("Fold 1", opaque=True) as inner:
+        inner.stage("folds", 4)
+        inner.advance(1, 0, 0)
+        assert inner.title == work.title == "Fold 1"
+
+
 def test_parts_plan_by_themselves_and_may_run_side_by_side():
     work = Progress()
     work.plan({"known": 4})

@@ -162,12 +162,27 @@ def test_nothing_is_left_of_a_key_that_cannot_be_written(tmp_path, monkeypatch):
     def fails(*_arguments):
         raise InputError("cannot write it")
 
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
     monkeypatch.setattr(signing, "write_file", fails)
     with pytest.raises(InputError, match="cannot write it"):
         write_key(Key.new(), tmp_path / "product")
     assert [*tmp_path.iterdir()] == []
     with pytest.raises(InputError, match="nowhere"):
         write_key(Key.new(), tmp_path / "nowhere" / "product")
+    monkeypatch.setattr(signing.os, "fsync", full)
+    with pytest.raises(InputError, match=r"cannot write .*product\.key: No space left on device"):
+        write_key(Key.new(), tmp_path / "product")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_link_is_not_followed_to_where_a_key_would_be_written(tmp_path):
+    (tmp_path / "product.key").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"cannot write .*product\.key: File exists"):
+        write_key(Key.new(), tmp_path / "product")
+    assert [path.name for path in tmp_path.iterdir()] == ["product.key"]
+    assert (tmp_path / "product.key").is_symlink()
 
 
 @pytest.mark.parametrize(

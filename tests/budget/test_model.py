@@ -78,6 +78,7 @@ BAD = [
     ({"map_outputs": -3}, "-3 outputs of a map"),
     ({"target_bins": -1}, "-1 bins of a target curve"),
     ({"target_bins": 4097}, "a pack has 1 to 4096, or none"),
+    ({"targets": 9}, "9 targets: a pack has 1 to 8"),
 ]
 
 

@@ -190,9 +190,10 @@ def test_test_rows_change_nothing(cli, short, tmp_path):
         ("", ["DATA.csv", "--dataset"]),
         ("nowhere.csv --target level", ["nowhere.csv"]),
         ("curve.csv --target level --group level", ["level", "target"]),
+        ("curve.csv --target level,idle -o run", ["--output keeps the networks of one target"]),
         ("curve.csv --target level --effort lazy", ["'--effort'", "'quick', 'normal', 'thorough'"]),
     ],
-    ids=["nothing", "no file", "target as group", "no effort"],
+    ids=["nothing", "no file", "target as group", "several targets", "no effort"],
 )
 def test_bad_words_are_refused_in_one_line(refused, words, says):
     refused("check", *words.split(), says=says)

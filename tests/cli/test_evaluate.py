@@ -69,6 +69,13 @@ def test_a_pack_without_intervals_is_scored_by_its_errors(cli, tiny_run, curve_c
     export(tiny_run, tmp_path / "out", anchors=8, formats=("twin",), intervals=False)
     answer = cli("evaluate", tmp_path / "out" / "model.twin", curve_csv)
     assert "There are no intervals" in answer.out
+    lines = curve_csv.read_text().splitlines()
+    sites = ["site", *("north" if k % 3 else "south" for k in range(len(lines) - 1))]
+    (tmp_path / "sites.csv").write_text("\n".join(map(",".join, zip(lines, sites, strict=True))))
+    command = ("evaluate", tmp_path / "out" / "model.twin", "sites.csv", "--group", "site")
+    groups = cli(*command, "--json").json["groups"]
+    assert {one["name"] for one in groups} == {"north", "south"}
+    assert all(one["coverage"] is None for one in groups)
 
 
 def test_one_row_has_no_variance_to_explain(cli, tiny_run, tmp_path):

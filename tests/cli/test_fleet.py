@@ -109,6 +109,23 @@ def test_patterns_and_what_does_not_exist(cli, stores, fleet_pack):
     assert answer.json["unused"] == [{"file": "no.store", "why": "does not exist"}]
 
 
+def test_of_many_files_of_no_use_the_first_are_named(cli, stores, fleet_pack):
+    absent = [f"no-{number}.store" for number in range(12)]
+    answer = cli("fleet", stores / "off.store", *absent, "--pack", fleet_pack)
+    assert answer.code == 0
+    lines = answer.err.splitlines()
+    assert lines[:10] == [f"{name} does not exist" for name in absent[:10]]
+    assert lines[10] == "and 2 more files are of no use"
+
+
+def test_a_page_names_files_of_no_use_only_if_there_are_some(cli, stores, fleet_pack, tmp_path):
+    for more, is_there in (["no.store"], True), ([], False):
+        words = (stores / "off.store", *more, "--pack", fleet_pack, "-o", "fleet.html")
+        assert cli("fleet", *words).code == 0
+        text = (tmp_path / "fleet.html").read_text()
+        assert ("Files that were not used" in text) == is_there
+
+
 def test_what_is_refused(refused, stores, fleet_pack, tmp_path):
     refused("fleet", "no.store", "--pack", fleet_pack, says=["no.store does not exist"])
     refused("fleet", stores, "--pack", "no.twin", says=["no.twin"])

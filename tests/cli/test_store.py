@@ -273,6 +273,7 @@ def test_an_export_that_cannot_be_is_refused(refused, pack, learnt, tmp_path):
     [
         (["--all"], []),
         (["--keep", 2], [4, 5]),
+        (["--keep", 6], [0, 1, 2, 3, 4, 5]),
         (["--first", 1, "--last", 3], [0, 4, 5]),
         (["--number", 2, "--number", 5], [0, 1, 3, 4]),
         (["--before", 300], [0, 3, 4, 5]),
@@ -342,6 +343,14 @@ def test_stores_are_merged(cli, pack, learnt, points, tmp_path):
     cli("store", "merge", "d.store", "b.store", "-o", "some.store")
     merged = load(pack, store=tmp_path / "some.store").points
     np.testing.assert_array_equal(merged.y, points[1][[6, 7, 3, 4]].astype(np.float32))
+
+
+def test_points_that_a_device_would_not_use_are_merged_with_a_remark(cli, learnt, monkeypatch):
+    learnt("a.store", slice(3), [5, 900, 3])
+    monkeypatch.setattr("twinedge.runtime.adaptation.MOST_POINTS", 2)
+    answer = cli("store", "merge", "a.store", "-o", "all.store", "--json")
+    assert answer.json["points"] == 3
+    assert answer.err == "a device uses the latest 2 points\n"
 
 
 def test_points_that_different_packs_scored_are_scored_again(

@@ -181,6 +181,18 @@ def test_predicting_a_table_needs_its_times_and_groups(stream_export, stream_log
         assert words in found.err
 
 
+def test_a_table_has_the_clock_of_the_model_and_a_full_window(
+    stream_export, stream_log, refused, tmp_path
+):
+    reason = "the model derives its inputs from samples by the time column 'at', not 'flow'"
+    refused("evaluate", stream_export, stream_log, "--time", "flow", says=[reason])
+    short = tmp_path / "short.csv"
+    rows = [row for row in stream_log.read_text().splitlines()[:5] if row[-1] != ","]
+    short.write_text("\n".join(rows))
+    reason = "no row is the end of a full window of 6 samples"
+    refused("evaluate", stream_export, short, says=[f"short.csv: {reason}"])
+
+
 def test_options_of_lines_are_for_lines(stream_export, stones_export, stream_log, refused):
     refused("predict", stream_export, stream_log, "--state", "s", says=["for lines"])
     refused("predict", stones_export, "-", "--state", "s", says=["derived inputs", "has none"])

@@ -25,6 +25,13 @@ def semicolons(a, b):
     return f"{a:.3f};{b:.3f};{a - b:.3f}"
 
 
+def test_a_message_has_no_address_where_the_page_is_not_installed(monkeypatch, tmp_path):
+    message = entries(PAGE)[0].message
+    assert address_of(message) == f"{PAGE}#{ANCHORS[0]}"
+    monkeypatch.setattr("twinedge.troubleshooting._FOLDERS", (tmp_path,))
+    assert address_of(message) is None
+
+
 # What a file holds, and the command that refuses it.
 TABLES = {
     "a-cell-is-empty": table(",0.5,1"),

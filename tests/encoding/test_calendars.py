@@ -113,6 +113,8 @@ def test_numbers_and_dates_of_any_kind_are_times():
     ):
         assert encoding.encode([[cell]]).tolist() == expected
         assert encoding.encode({"when": cell}).tolist() == expected
+    twice = ["2024-03-04 06:00"] * 2
+    assert encoding.encode([[cell] for cell in twice]).tolist() == 2 * expected
     counted = Encoding([("when", Calendar(Notation(unit="milliseconds"), 0, 1))])
     assert counted.encode(np.array([[at(2024, 3, 4, 6) * 1e3]])).tolist() == expected
 

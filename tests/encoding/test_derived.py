@@ -84,7 +84,14 @@ def test_survives_json() -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [{"samples": 0}, {"samples": "3"}, {"statistic": "median"}, {"clock": None}, {"bits": 99}],
+    [
+        {"samples": 0},
+        {"samples": "3"},
+        {"statistic": "median"},
+        {"clock": None},
+        {"clock": {"notation": {"day_first": None, "unit": "fortnights"}}},
+        {"bits": 99},
+    ],
 )
 def test_damage_leaves_plain_columns(damage: dict[str, object]) -> None:
     derived = Derived("mean", "temp", 12, 20.5, 14, CLOCK)

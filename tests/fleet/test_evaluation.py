@@ -13,7 +13,7 @@ import pytest
 
 from twinedge.fleet import evaluation
 from twinedge.fleet.evaluation import evaluate_fleet
-from twinedge.fleet.stores import find_stores
+from twinedge.fleet.stores import Task, evaluate_batch, find_stores, with_contents
 from twinedge.pack import TargetCurve, read_pack, write_pack
 from twinedge.runtime.loading import load
 from twinedge.runtime.reference import quantise, targets_of
@@ -175,6 +175,17 @@ def test_a_cluster_says_the_same(stores, fleet_pack, found, tmp_path, monkeypatc
         more = ("--no-dashboard", "--local-directory", str(tmp_path))
         with process(*command, *more, stderr=subprocess.DEVNULL, **quiet):
             assert evaluate_fleet([stores], fleet_pack, cluster=address).record() == found.record()
+
+
+def test_a_worker_on_another_machine_gets_the_bytes_of_the_files(stores, fleet_pack, tmp_path):
+    paths = [stores / "off.store", stores / "readme.txt", tmp_path / "gone.store"]
+    task = Task(0, fleet_pack.read_bytes(), [(path, None) for path in paths])
+    here, sent = evaluate_batch(task), with_contents(task)
+    assert [data is None for _, data in sent.stores] == [False, False, True]
+    there = evaluate_batch(sent)
+    assert there.devices == here.devices
+    assert there.unused == here.unused
+    assert [one["why"] for one in there.unused] == ["is not a store of twinedge", "does not exist"]
 
 
 def test_a_pack_that_cannot_learn_is_refused(stores, complaint):

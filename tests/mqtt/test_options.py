@@ -52,6 +52,7 @@ def test_wrong_addresses_topics_and_models_are_refused(refusal, tmp_path, monkey
     tls = {"mqtt": "mqtts://localhost:1"}
     assert "nowhere does not exist" in refusal("--ca", "nowhere", **tls)
     assert "add --cert" in refusal("--key", "file", **tls)
+    assert "file: no certificates in PEM" in refusal("--cert", "file", **tls)
     monkeypatch.setenv("TWINEDGE_MQTT_USERNAME", "me")
     assert "no certificates in PEM" in refusal("--ca", "file", **tls)
 
@@ -59,6 +60,12 @@ def test_wrong_addresses_topics_and_models_are_refused(refusal, tmp_path, monkey
 def test_models_that_cannot_learn_take_no_store(refusal, pack):
     golden = pack.parents[1] / "odd-silu.twin"
     assert "cannot learn" in refusal("--store", "stores", model=golden)
+
+
+def test_a_unit_is_for_one_target(refusal, pack):
+    golden = pack.parents[1] / "two-targets.twin"
+    options = ("--discovery", "homeassistant", "--unit", "mm")
+    assert "--unit is for models of one target" in refusal(*options, model=golden)
 
 
 def test_without_paho_the_extra_is_named(refusal, monkeypatch):

@@ -185,6 +185,14 @@ def test_equal_weights_are_no_weights(seed, rows, chosen):
     assert_same(plain, calibrate(signals, errors, chosen=chosen, sample_weight=[0.7] * rows))
 
 
+def test_a_single_group_is_no_group():
+    signals, errors = drawn(0, 60)
+    plain = calibrate(signals, errors)
+    assert_same(plain, calibrate(signals, errors, groups=np.full(60, 7)))
+    alike = np.argsort(np.argsort(errors)) // 6  # errors that grow from group to group
+    assert calibrate(signals, errors, groups=alike).quantiles != plain.quantiles
+
+
 @settings(max_examples=8)
 @given(st.integers(0, 1000), st.booleans())
 def test_rows_of_weight_zero_are_left_out(seed, alike):

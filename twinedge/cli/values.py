@@ -113,8 +113,6 @@ class Several(_Type):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Any, ...]:
         """Return the values."""
-        if not isinstance(value, str):
-            return tuple(value)
         try:
             values = [self.one.convert(part, param, ctx) for part in value.split(",")]
         except click.BadParameter as error:
