@@ -23,6 +23,7 @@ ALL_HERE = tuple(
     if platform.machine() in kernel.machines and kernel.feature in FEATURES
 )
 HERE = tuple(name for name in ALL_HERE if LISTED[name].relu)
+ALL_OF_X86 = tuple(name for name, kernel in LISTED.items() if "x86_64" in kernel.machines)
 
 EMBEDDING = Path(__file__).parents[2] / "docs" / "embedding.md"
 
@@ -36,20 +37,6 @@ KERNELS = (
     *HERE,
     *(pytest.param(name, marks=pytest.mark.slow) for name in ("amx-simde", "vnni-simde")),
 )
-EMULATED_H = """
-#include "twin_kernel.h"
-extern const twin_kernel *emulated;
-"""
-EMULATED_C = """
-extern const twin_kernel twini_kernel_amx, twini_kernel_vnni, twini_kernel_avx_vnni;
-const twin_kernel *emulated;
-void emulate(int number);
-void emulate(int number) {
-    emulated = number == 0 ? &twini_kernel_amx
-             : number == 1 ? &twini_kernel_vnni : &twini_kernel_avx_vnni;
-}
-"""
-
 # Machine, and processor to emulate, with the kernels that it must offer for 8-bit weights, fastest
 # first; `neon_i8mm` for silu. The emulators have all of these.
 PROCESSORS = {
@@ -180,22 +167,16 @@ def library(native, kernels, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def emulated(native, tmp_path_factory):
-    """The runtime with the kernels for x86-64, on any machine."""
+    """The runtime with the kernels for x86-64, on any machine, as on a processor that has all."""
     folder = tmp_path_factory.mktemp("emulated")
-    (folder / "emulated.h").write_text(EMULATED_H)
-    (folder / "emulated.c").write_text(EMULATED_C)
     options = ("-Og", "-fPIC", *native.EXTRA_OPTIONS)  # SIMDe takes half a minute at -O2
-    objects = []
-    for kernel in EMULATED:
-        source = native.FIRMWARE / "src" / "kernels" / f"kernel_{kernel}.c"
-        objects.append(folder / f"{kernel}.o")
-        native.compile_c(objects[-1], "-c", *options, *native.EMULATED_X86, sources=[source])
-    others = [path for path in native.SOURCES if path.stem[7:] not in EMULATED]
-    path = native.compile_c(
-        folder / "libtwin.so",
-        *("-shared", *options, "-DTWIN_KERNEL=emulated", f"-include{folder / 'emulated.h'}"),
-        sources=[*others, folder / "emulated.c", *objects],
-    )
+    words = (*options, *native.EMULATED_X86, "-D__builtin_cpu_supports(name)=1", "-c")
+    objects = [
+        native.compile_c(folder / f"{source.stem}.o", *words, sources=[source])
+        for source in filter(is_kernel, native.SOURCES)
+    ]
+    others = [path for path in native.SOURCES if not is_kernel(path)]
+    path = native.compile_c(folder / "libtwin.so", "-shared", *options, sources=[*others, *objects])
     return native.load(path)
 
 
@@ -206,12 +187,9 @@ def open_with(native, request):
     def open_with(pack, kernel):
         name, dash, _ = kernel.partition("-")
         library = request.getfixturevalue("emulated" if dash else "library")
-        if dash:
-            library.emulate(EMULATED.index(name))
         opened = native.Native(library, write_pack(pack))
         assert opened.status == "ok"
-        if not dash:
-            opened.set_kernel(kernel)
+        opened.set_kernel(name)
         return opened
 
     return open_with
@@ -246,11 +224,14 @@ def test_this_machine_has_kernels_of_its_own():
     assert HERE, f"no kernel for {platform.machine()}: say so in the docs, and here"
 
 
+@pytest.mark.parametrize("processor", ["library", pytest.param("emulated", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", [np.int8, np.int16])
-def test_models_are_offered_what_can_evaluate_them(native, library, packs, dtype):
+def test_models_are_offered_what_can_evaluate_them(native, request, packs, dtype, processor):
+    library = request.getfixturevalue(processor)
     pack = packs.random_pack(np.random.default_rng(38), dtype=dtype)
     opened = native.Native(library, write_pack(pack))
-    able = ALL_HERE if pack.activation == "silu" else HERE
+    able = ALL_HERE if processor == "library" else ALL_OF_X86
+    able = [one for one in able if LISTED[one].relu or pack.activation == "silu"]
     able = [one for one in able if dtype in types_of(one)]
     assert opened.kernels() == [*able, "portable"]
     fastest = opened.model.kernel  # chosen by twin_open
