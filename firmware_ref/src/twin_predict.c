@@ -50,11 +50,11 @@ static uintptr_t twini_round_up(uintptr_t size, const twin_kernel *kernel) {
 static uint32_t *twini_lines_of(const twin_run *run) {
     return (uint32_t *)run->partial - TWIN_LINES;
 }
-#endif
 
 static unsigned twini_has_lines(const twin_model *model, const twin_kernel *kernel) {
-    return model->silu && kernel->lines && TWIN_WITH_LINES;
+    return model->silu && kernel->lines;
 }
+#endif
 
 /* Whether the last layer is stored as well: 1 or 0. */
 static unsigned twini_folds_later(const twin_model *model) {
@@ -85,8 +85,10 @@ static uint32_t twini_lay_out(twin_run *run, const twin_model *model, uintptr_t 
     }
     run->nearest = (uint64_t *)start;
 #endif
+#if TWIN_WITH_LINES
     if (twini_has_lines(model, kernel))
         at += 4 * TWIN_LINES;
+#endif
     run->partial = (void *)at;
     width = model->hidden[0];
     at += twini_round_up(kernel->partial_bytes * width, kernel);
