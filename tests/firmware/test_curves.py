@@ -34,6 +34,13 @@ def test_contents(packs, data, same, faults):
         assert same(packs.repair(faults.inside(data, *fault))) == reason.value, name
 
 
+@pytest.mark.parametrize(("bins", "code"), [(127, "ok"), (128, "value")])
+def test_the_last_estimate_of_a_curve_that_fits_passes(packs, curved, same, faults, bins, code):
+    curve = TargetCurve(0, 4, np.arange(bins + 1, dtype=np.int32))
+    made = write_pack(replace(curved, target_curve=curve))
+    assert same(packs.repair(faults.inside(made, CURVE, "B", 4, 24))) == code
+
+
 def test_every_byte_of_both_sections(packs, data, same, faults):
     seen = set()
     for kind in (MAP, CURVE):

@@ -168,7 +168,9 @@ def test_every_answer_of_every_target_counts(native, objects, pack, tmp_path):
     assert tested(replace(whole, release=replace(whole.release, self_test=few))) == "section"
 
 
-def test_a_self_test_needs_an_open_model_and_its_scratch(native, library, tested, releases, pack):
+def test_a_self_test_needs_an_open_model_its_pack_and_scratch(
+    native, library, open_pack, tested, releases, pack
+):
     data = np.frombuffer(releases.release(pack), np.uint8).copy()
     model = native.Model()
     assert (
@@ -176,6 +178,11 @@ def test_a_self_test_needs_an_open_model_and_its_scratch(native, library, tested
         == "model"
     )
     assert tested(bytes(data), less=1) == "scratch"
+    made = open_pack(data)
+    made.pack[0] ^= 1  # since it was opened
+    where = made.pack.ctypes.data, native.address(made.scratch), made.size
+    status = library.twin_self_test(ctypes.byref(made.model), *where)
+    assert native.name_of(status) == "magic"
 
 
 def test_queries_can_be_tried_one_by_one(native, releases, open_pack, pack):
@@ -220,7 +227,7 @@ def test_a_malformed_self_test_is_refused(tested, releases, packs, cases):
     assert tested(changed(data, Kind.SELF_TEST, bytes(padded))) == "padding"
 
 
-def test_a_malformed_identity_is_refused(look, releases, pack):
+def test_a_malformed_identity_is_refused(look, releases, pack, faults):
     data = releases.released(pack)
     good = content_of(data, Kind.IDENTITY)
     for wrong in (b"", good[:-4], good + bytes(4)):
@@ -228,9 +235,14 @@ def test_a_malformed_identity_is_refused(look, releases, pack):
     padded = good[:36] + b"\1" + good[37:]
     assert look("identity", changed(data, Kind.IDENTITY, padded))[0] == "padding"
     assert look("identity", changed(data, Kind.IDENTITY, good, flags=1))[0] == "section"
+    entry, last = faults.entry_of(data, Kind.IDENTITY), len(data) - len(data) % 16
+    for place in (8, 32, 48, last, last + 16, 2**32 - 16, data.index(good) + 4):
+        assert look("identity", faults.put(data, "I", entry + 4, place))[0] == "section"
+    for length in (len(data), 2**32 - 1):
+        assert look("identity", faults.put(data, "I", entry + 8, length))[0] == "section"
 
 
-def test_a_signature_of_another_file_is_refused(look, releases, pack):
+def test_a_signature_of_another_file_is_refused(look, releases, pack, faults):
     data = releases.release(pack)
     good = content_of(data, Kind.SIGNATURE)
     for wrong in (
@@ -250,6 +262,10 @@ def test_a_signature_of_another_file_is_refused(look, releases, pack):
     assert look("signature", moved)[0] == "signature"
     more = join(header, [*sections, last, Content(40000, 0, b"")])
     assert look("signature", more)[0] == "signature"
+    longer = faults.put(data + bytes(16), "I", 8, len(data) + 16)
+    assert look("signature", faults.inside(longer, Kind.SIGNATURE, "I", 4, len(longer)))[0] == (
+        "signature"
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -291,6 +307,7 @@ def test_the_head_of_a_file_is_checked_as_in_opening(look, releases, pack):
     assert found(version=(4, b"\0")) == found(version=(4, b"\4")) == "version"
     assert found(sections=(6, b"\0")) == found(sections=(6, b"\x21")) == "header"
     assert found(sections=(6, b"\1\1")) == "header"
+    assert found(64, sections=(6, b"\2"), length=(8, b"\x40\0")) == "header"
 
 
 def test_a_pack_at_an_odd_address_is_refused(native, library, releases, pack):

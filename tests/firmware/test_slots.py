@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from twinedge.runtime.journal import read_journal
+from twinedge.runtime.journal import Head, read_journal
 
 SCRATCH = 1 << 14
 
@@ -185,7 +185,10 @@ def test_calls_out_of_order_are_refused(device, other, first):
     assert made.call("try", 3) == "early"  # not checked
     assert made.check(1) == "ok"
     assert made.call("try", 0) == "value"
+    made.log.error = made.log.calls
+    assert made.call("try", 1) == "storage"
     assert made.call("try", 1) == "ok"
+    assert made.state() == (0, 2, 0, 1, 0)  # one trial
     assert made.call("try", 1) == "early"
     assert made.call("confirm") == "trial"  # it has not started yet
     assert made.call("begin") == made.update(other(7)) == "trial"
@@ -302,6 +305,16 @@ def test_a_journal_that_names_no_bank_names_one_of_them(device, flash, other):
         made.log.error = flash.NEVER
         ctypes.memmove(made.log.cell, bytes(content), len(content))
         ctypes.memmove(ctypes.byref(made.log.cell, at - 8), bytes(record), len(record))
+
+
+def test_a_journal_whose_numbers_have_ended_takes_no_update(device, other, first):
+    made = device()
+    head = Head(1, int.from_bytes(b"BANK", "little"), 0, 28, 20, 2**32 - 1)
+    ctypes.memmove(made.log.cell, 2 * head.to_bytes(), 2 * head.slot)
+    assert made.start() == "ok"
+    assert made.update(other(6)) == "storage"
+    assert made.in_use() == made.bank(0)[: len(first)] == first
+    assert set(made.bank(1)) == {255}
 
 
 def test_records_that_are_gone_when_they_are_read_are_no_new_device(device, other):

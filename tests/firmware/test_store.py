@@ -263,6 +263,7 @@ def test_reading_goes_on_where_it_failed(device):
     made.memory.dead = 1
     for status in (made.learn([0, 0], 0.0), made.forget(0, 1), made.keep_latest(1)):
         assert status == "storage"
+    assert made.forget(*ALL) == made.keep_latest(0) == "storage"
     assert_predicts(made, points)
     made.memory.dead = 0
     assert made.begin() == "more"
@@ -303,9 +304,11 @@ def test_a_store_with_more_points_than_there_is_room_for_still_works(device, tin
     assert made.open(3) == "ok"
     assert made.numbers() == [4, 5, 6]
     assert made.open(2) == "full"
-    assert made.forget(*ALL) == "ok"
+    assert made.keep_latest(0) == "ok"
     assert_predicts_alone(made)
     assert made.learn(x[0], y[0]) == "ok"
+    assert made.keep_latest(1) == "ok"  # it is the only one
+    assert made.numbers() == [7]
 
 
 times = st.sampled_from([0, 1, 2, 5, 9, 2**32 - 1])
@@ -449,6 +452,7 @@ def test_points_that_a_pack_cannot_evaluate_stay_in_the_journal(device, tiny):
     made.update(narrow)
     assert made.open() == "ok"
     assert made.numbers() == [0]
+    assert made.keep_latest(1) == "ok"  # none is older
     assert made.store.journal.count == 3
     assert_predicts(made, points_of(narrow, x[:1], y[:1]))
     assert made.learn(x[0], y[0]) == "ok"  # moves all of them
@@ -540,6 +544,20 @@ def test_points_that_are_none_are_refused(device, tiny):
     assert made.step() == "scratch"
     made.opened.fit_scratch()
     assert [made.step(), made.step()] == ["more", "ok"]
+
+
+def test_an_error_beyond_31_bits_counts_as_the_largest(device, tiny):
+    alike = {"y_gain": np.float32(1), "y_offset": np.float32(0), "target_curve": None}
+    made = device(replace(tiny, **alike, targets=np.full(len(tiny.targets), 1 - 2**30, np.int32)))
+    x, y = queries(made.pack, 40), np.full(40, 2**30 - 64, np.float32)
+    points = points_of(made.pack, x, y)
+    assert points.errors.max() == 2**31 - 1
+    farthest = np.flatnonzero(points.errors == 2**31 - 1)[:1]
+    assert made.open() == "ok"
+    assert made.learn(x[farthest[0]], y[0]) == "ok"
+    points = points_of(made.pack, x[farthest], y[:1])
+    assert made.points() == rows(points)
+    assert_predicts(made, points)
 
 
 @pytest.mark.parametrize("filling", ["random", "zeros", "no heads"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinedge.pack import joined
 from twinedge.pack.layout import NO_FILL
 from twinedge.runtime import reference
 from twinedge.runtime.evaluator import reference_of
@@ -173,6 +174,29 @@ def test_another_pack_scores_all_targets_again_and_old_points_give_way(device, p
     assert made.words()[:, 0].tolist() == [4, 5, 6]
     assert made.forget(5, 5) == "ok"
     assert made.words()[:, 0].tolist() == [4, 6]
+
+
+def test_a_target_that_a_pack_cannot_take_stays_in_the_journal(device, packs):
+    pack = replace(draw_pack(packs, 2, 2, curved=False), schema=77)
+    made, (x, y) = device(pack, most=4), calm_points(pack, 2, 1)
+    y[:] = [one.y_offset for one in pack.singles]
+    y[0, 1] += 2**29 * float(pack.singles[1].y_gain)
+    assert made.open() == "ok"
+    for one, targets in zip(x, y, strict=True):
+        assert made.learn_targets(one, targets) == "ok"
+    first, second = pack.singles
+    narrow = joined([first, replace(second, y_gain=second.y_gain / 4)])
+    points = points_of(narrow, x, y)
+    assert (points.scores == UNSCORED).tolist() == [[False, True], [False, False]]
+    made.update(narrow)
+    for _ in range(2):
+        assert made.open() == "ok"
+        np.testing.assert_array_equal(made.words(), words_of(points))
+        assert_predicts(made, points, x)
+        assert made.forget(9, 9) == "ok"  # none, but all have the scores of this pack now
+    made.update(pack)
+    assert made.open() == "ok"
+    np.testing.assert_array_equal(made.words(), words_of(points_of(pack, x, y)))
 
 
 def test_a_failure_of_the_storage_takes_back_nothing(device, flash, packs):

@@ -2,12 +2,14 @@
 
 import ctypes
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from twinedge.pack import write_pack
+from twinedge.pack import joined, write_pack
+from twinedge.pack.layout import Kind
 from twinedge.pack.release import ANSWER, SelfTest
 from twinedge.runtime import reference
 
@@ -216,6 +218,11 @@ def test_misuse_is_refused(native, opened, portable):
     ctypes.memset(ctypes.byref(never_begun), 0, ctypes.sizeof(never_begun))
     status = portable.twin_read_target(ctypes.byref(never_begun), 0, ctypes.byref(out))
     assert native.name_of(status) == "model"
+    status = portable.twin_read_targets(ctypes.byref(never_begun), ctypes.byref(out), 1)
+    assert native.name_of(status) == "model"
+    quantiles = opened.model.quantile, *opened.model.quantiles
+    assert opened.set_coverage(1000) == "level"
+    assert (opened.model.quantile, *opened.model.quantiles) == quantiles
 
 
 def test_a_watch_takes_one_target(native, opened, portable):
@@ -291,6 +298,33 @@ def test_more_targets_than_the_build_takes_are_unsupported(native, packs, single
         for library, most in ((single, 1), (three, 3)):
             status = native.Native(library, data).status
             assert status == ("ok" if count <= most else "unsupported")
+
+
+def test_faults_of_the_curves_of_targets_are_refused_alike(
+    native, packs, faults, portable, expected
+):
+    """The first of two targets has no curve: its part of the section has eight bytes."""
+    pack = packs.random_pack(np.random.default_rng(8), outputs=2, curved=True)
+    first, second = pack.singles
+    pack = joined([replace(first, target_curve=None), second])
+    data = write_pack(pack)
+
+    def status(damaged):
+        damaged = packs.repair(damaged)
+        found = native.Native(portable, damaged).status
+        assert found == expected(damaged)
+        return found
+
+    kind, length = Kind.TARGET_CURVE, faults.entry_of(data, Kind.TARGET_CURVE) + 8
+    assert status(data) == "ok"
+    assert status(faults.inside(data, kind, "i", 0, 1)) == "value"  # of the first
+    assert status(faults.inside(data, kind, "B", 4, 1)) == "value"
+    assert status(faults.inside(data, kind, "B", 5, 1)) == "padding"
+    for bins in (1, 4097, 65535):
+        assert status(faults.inside(data, kind, "H", 6, bins)) == "section"
+        assert status(faults.inside(data, kind, "H", 8 + 6, bins)) == "section"
+    for less in (0, 4, 8, 12, 16):
+        assert status(faults.put(data, "I", length, less)) == "section"
 
 
 def test_faults_are_refused_alike(native, packs, faults, portable, expected):

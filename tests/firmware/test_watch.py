@@ -341,6 +341,12 @@ def test_the_next_prediction_has_the_adapted_interval(native, library, network, 
     for name in ("alpha", "stretch", "predictions", "outside", "targets", "covered"):
         assert getattr(whole.watch, name) == getattr(of_floats.watch, name), name
     assert whole.watch.scales == pytest.approx(of_floats.watch.scales, rel=0.001)
+    for truth, flag in ((3e38, ABOVE), (-3e38, BELOW)):  # beyond any estimate
+        for _ in range(60):
+            of_floats.add_target(one, truth)
+        assert of_floats.call("flags") & DRIFT == flag | WORSE
+        of_floats.call("clear", DRIFT)
+    assert of_floats.watch.covered == whole.watch.covered
 
 
 def drifts(rng, count):

@@ -190,6 +190,17 @@ def test_time_that_wraps_around_is_no_gap_and_time_that_goes_back_is(native, lib
     assert found == 2
 
 
+def test_a_stream_without_a_gap_goes_on_for_ever(native, library):
+    """Known samples are counted in 16 bits."""
+    pushed = Pushed(native, library, [Derived("delta", "a", 1, 0.0, 8, CLOCK)])
+    pushed.begin()
+    window, at = ctypes.byref(pushed.window), pushed.x.ctypes.data
+    for _ in range(2**16 - 2):
+        pushed.library.twin_window_push(window, 0, at)
+    for value in range(1, 6):
+        assert pushed.push(0, value, 0) == (1, [1])
+
+
 def test_a_reset_forgets_all_samples(native, library):
     derived = every("a", (3,), 0.0, 8)
     pushed = Pushed(native, library, derived)
@@ -214,6 +225,7 @@ def test_numbers_out_of_range_are_refused(native, library, statistic, samples, l
     pushed.sources[0].length = length
     assert pushed.size == 0
     assert pushed.begin(100) == "value"
+    pushed.library.twin_window_reset(ctypes.byref(pushed.window))
     ready, _ = pushed.push(0, 1.0, 2.0)
     assert not ready
 
