@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "firmware_ref" / "src"
 SUBJECTS = (
     *("bits", "refusals", "api", "misuse", "intervals", "kernels", "watch", "store"),
-    *("journal", "curves", "targets", "release", "slots", "window"),
+    *("journal", "curves", "targets", "release", "bad", "slots", "window"),
 )
-LIMIT = 98.0  # per cent of lines, and of branches
+LIMITS = {"lines": 99.0, "branches": 98.0}  # per cent
 # Compiled everywhere, run by processors that can; elsewhere the tests run them in emulators.
 RARE = {"kernels/kernel_neon_i8mm.c": "i8mm"}
 
@@ -37,9 +37,9 @@ def main() -> int:
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         print(row(name, counts))
     print(row("all", totals))
-    lines, branches = percent(*totals[:2]), percent(*totals[2:])
-    print(json.dumps({"lines": round(lines, 2), "branches": round(branches, 2)}))
-    return 0 if min(lines, branches) >= LIMIT else 1
+    shares = {"lines": percent(*totals[:2]), "branches": percent(*totals[2:])}
+    print(json.dumps({name: round(share, 2) for name, share in shares.items()}))
+    return 0 if all(shares[name] >= limit for name, limit in LIMITS.items()) else 1
 
 
 def run_tests(folder: Path) -> None:

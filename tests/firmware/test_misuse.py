@@ -175,7 +175,9 @@ def test_memory_that_is_zero_and_models_that_change_during_a_run(
     native, packs, cases, tmp_path, checked
 ):
     """With the kernels of this machine, prepared and not; under sanitizers in a minute."""
-    options = native.SANITIZED if checked else ("-O0",)
+    if checked and native.EXTRA_OPTIONS:
+        pytest.skip("instrumented")
+    options = native.SANITIZED if checked else ("-O0", *native.EXTRA_OPTIONS)
     sources = [*native.SOURCES, Path(__file__).parent / "misuse.c"]
     built = native.compile_c(tmp_path / "misuse", *options, sources=sources)
     for name in ("relu-128-128-of-32", "some-of-everything"):

@@ -68,7 +68,7 @@ CONFIGURATIONS = {
 def test_all_configurations_refuse_the_same(
     packs, data, native, tmp_path, settings, faults, expected
 ):
-    options = ("-fPIC", "-shared", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1", *settings)
+    options = (*native.SHARED, "-shared", "-DTWIN_HOST=0", "-DTWIN_BLOCK=1", *settings)
     path = native.compile_c(tmp_path / "libtwin.so", *options, sources=native.PORTABLE)
     library, put = native.load(path), faults.put
     wrong = [fault(data) for fault in faults.ENTRY_FAULTS.values()]
@@ -77,8 +77,14 @@ def test_all_configurations_refuse_the_same(
         wrong.append(
             put(data, code, place(data), *(values if isinstance(values, tuple) else (values,)))
         )
-    for number, content in enumerate([data, *map(packs.repair, wrong)]):
+    for number, content in enumerate([data, data[:-16], *map(packs.repair, wrong)]):
         assert native.Native(library, content).status == expected(content), number
+    q = np.ones((1, 2), np.int16)
+    found = native.Native(library, data).predict_raw(q)[-1]
+    assert found.tolist() == reference.evaluate_raw(read_pack(data), q).estimates.tolist()
+    wide = write_pack(packs.random_pack(np.random.default_rng(1), dtype=np.int16))
+    status = native.Native(library, wide).status
+    assert status == ("unsupported" if "-DTWIN_INT16=0" in settings else "ok")
 
 
 def test_contents(packs, data, same, faults):
