@@ -496,13 +496,11 @@ def _trouble(error: OSError, folder: Path, new: Path) -> str:
 
 def _beside(target: Path) -> tuple[Path, Path]:
     """Choose two free names beside ``target``: for the new folder, and for the old one."""
-    for number in count(os.getpid()):
-        new, old = (
-            target.with_name(f".{target.name}.{number}.{age}") for age in ("partial", "old")
-        )
-        if not os.path.lexists(new) and not os.path.lexists(old):
-            break
-    return new, old
+    pairs = (
+        (target.with_name(f".{name}.partial"), target.with_name(f".{name}.old"))
+        for name in (f"{target.name}.{number}" for number in count(os.getpid()))
+    )
+    return next(pair for pair in pairs if not any(map(os.path.lexists, pair)))
 
 
 def _a(noun: str) -> str:

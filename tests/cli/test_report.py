@@ -175,6 +175,8 @@ def test_packs_that_cannot_be_scored(refused, cli, tiny_run, stones_export, meas
     refused("report", pack, says=["model.twin is a pack", "--data"])
     refused("report", pack, "--data", "none.csv", says=["none.csv", "no such file"])
     refused("report", pack, "--data", "measured.csv", says=["measured.csv", "missing 'carat'"])
+    (tmp_path / "few.csv").write_text("carat,cut,depth,grade,price\n1,Fair,61,1,9\n")
+    refused("report", pack, "--data", "few.csv", says=["few.csv: 1 rows are too few to score"])
     refused("report", tiny_run, pack, *QUICK, says=["different columns", "--data"])
     (tmp_path / "bad.twin").write_bytes(b"TWIN")
     refused("report", "bad.twin", "--data", "measured.csv", says=["bad.twin"])

@@ -27,6 +27,12 @@ def test_rows_are_joined_in_the_order_of_the_files(two):
     assert table.file_of.tolist() == [0] * 20 + [1] * 30
 
 
+def test_tables_may_be_joined_without_a_target(two):
+    table = read_table(two, target=None, drop=["device"])
+    assert table.feature_names == ("a", "b", "y")
+    assert table.X[:, 2].tolist() == read_table(two, target="y", group="device").y.tolist()
+
+
 def test_the_first_table_decides_about_the_order_of_columns_and_the_position_of_the_target(two):
     table = read_table(two[::-1], target=1, group="device")
     assert (table.feature_names, table.target_name) == (("b", "a"), "y")

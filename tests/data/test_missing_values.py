@@ -8,6 +8,7 @@ from twinedge.data import csvfile, read_features, read_table
 from twinedge.data.source import from_table
 from twinedge.data.table import missing_texts
 from twinedge.encoding.cells import CellKind, CellReader
+from twinedge.errors import InputError
 
 HEADER = "a,b,y"
 ROWS = [f"{k},{k % 3}.5,{k * k}" for k in range(12)]
@@ -64,12 +65,19 @@ def test_a_target_without_a_value_is_refused_however_many_there_are(write, compl
     assert message.endswith("target column 'y' has no value in any row")
 
 
+def test_a_model_has_some_targets_but_not_any_number(write, complaint):
+    path = written(write)
+    assert "0 targets; a model has 1 to 8" in complaint(read_table, path, target=[])
+
+
 def test_in_a_column_of_names(write):
     rows = [f"{'pq'[k % 2]},{k},{k * k}" for k in range(12)]
     path = written(write, "unknown,3,9", "-9,3,9", rows=rows, header="kind,b,y")
     table = read_table(path, target="y", missing=["unknown", -9], impute="median")
     assert table.columns[0].texts == ("p", "q")
     assert table.missing == 2
+    with pytest.raises(InputError, match="column 'kind' holds names: encode them with"):
+        _ = table.X
     path = written(write, "3,-9.0,9")
     codes = read_table(path, target="y", missing=-9, categorical=["b"], impute="median")
     assert codes.missing == 1

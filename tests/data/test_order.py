@@ -57,6 +57,12 @@ def test_a_target_that_hardly_varies_for_its_size_has_nothing_that_could_be_alik
     assert not looks_ordered(X, 1e10 + y)
 
 
+def test_rows_without_times_have_no_ranges_of_them(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["a,y", *(f"{k * k % 17},{k % 7}" for k in range(40))]))
+    assert from_table(path, target="y").time_ranges() == {}
+
+
 @pytest.mark.parametrize("column", [0, 1, "target", "backwards"])
 def test_a_sorted_table_is_not_in_order_of_time(column):
     rng = np.random.default_rng(0)

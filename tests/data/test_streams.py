@@ -130,6 +130,9 @@ def test_a_trained_model_derives_the_same_from_another_table(even, tmp_path):
     notes = []
     X, _ = read_features(later, source.encoding, say=notes.append)
     np.testing.assert_array_equal(X[::-1], source.X)
+    kept = {"y": []}
+    read_features(later, source.encoding, keep=kept)
+    assert list(map(float, kept["y"][::-1])) == source.y.tolist()
     assert notes[0].endswith("later.csv: 4 rows without a full window of 3 samples left out")
 
 
@@ -145,6 +148,7 @@ def test_a_trained_model_derives_the_same_from_another_table(even, tmp_path):
         ({"derive": "a@90"}, "at most 50 rows follow each other without a gap of more than 90 s"),
         ({"derive": "a@2", "gap": "1 parsec"}, "gap '1 parsec' is neither a span of time"),
         ({"derive": "a@2", "gap": 0}, "gap '0' is neither"),
+        ({"derive": "a@2", "gap": 10**12}, "a gap of 6e+13, where the usual step is 60, is out of"),
         ({"derive": "mean(a, 45)"}, "the longest window reaches over all rows to validate"),
     ],
 )
@@ -173,6 +177,24 @@ def test_many_rows_of_the_same_time_may_be_of_different_sensors(tmp_path, repeat
     rows = [(k // repeats, k * k % 17, k % 7) for k in range(80)]
     source = from_table(table_of(tmp_path / "t.csv", rows), target="y", time="t", derive="a@1")
     assert any("many rows have the same time" in one for one in source.remarks) == is_noticed
+
+
+def test_rows_of_one_time_have_no_order(tmp_path):
+    path = table_of(tmp_path / "same.csv", [(5, k * k % 17, k % 7) for k in range(40)])
+    with pytest.raises(InputError, match="column 't' has no two different times: there is no"):
+        read_table(path, target="y", time="t", derive="a@1")
+
+
+def test_test_rows_of_their_own_have_streams_of_their_own(stream_log, tmp_path):
+    header, *rows = stream_log.read_text().splitlines()
+    parts = [row for row in rows if ",A," in row], [row for row in rows if ",B," in row]
+    before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+    for path, part in zip((before, after), parts, strict=True):
+        path.write_text("\n".join([header, *(row for row in part if row[-1] != ",")]))
+    reading = {"target": "power", "time": "at", "group": "device", "impute": "median"}
+    source = from_table(before, derive="flow@1", test=after, **reading)
+    assert set(source.streams[source.rows.test]) == {"B"}
+    assert set(source.streams[source.rows.train]) == {"A"}
 
 
 def test_a_span_needs_times_with_a_unit(tmp_path):

@@ -58,6 +58,11 @@ def test_a_header_that_is_not_there_is_named(tmp_path):
         amalgamate(tmp_path)
 
 
+def test_without_the_sources_of_the_runtime_it_says_what_to_do(complaint, monkeypatch, tmp_path):
+    monkeypatch.setattr("twinedge_export.amalgamation._HOMES", (tmp_path,))
+    assert complaint(firmware_folder).endswith("are not installed: reinstall twinedge")
+
+
 def test_nothing_else_is_included(made):
     assert re.findall("#include [^<].*", made.header) == []
     assert re.findall("#include [^<].*", made.source) == ['#include "twin.h"']

@@ -95,6 +95,39 @@ def test_no_board_is_no_green_light(found):
     assert words == ("limit", "Accurate, but no board is known to hold it.")
 
 
+def test_without_other_models_it_does_what_it_claims(found):
+    fine = covering(beside(found, "worse", "worse"), 0.9)
+    alone = replace(fine, accuracy=fine.accuracy._replace(baselines=()))
+    assert verdict(alone) == ("go", "It does what it claims on these rows.")
+    assert "The mean has" in reasons(fine)[0]
+    assert "The mean has" not in reasons(alone)[0]
+
+
+def test_targets_that_do_not_vary_have_no_variance_to_explain(found):
+    predictions = found.accuracy.predictions
+    same = replace(predictions, y=np.full_like(predictions.y, predictions.y[0]))
+    flat = replace(found, accuracy=found.accuracy._replace(predictions=same))
+    assert "of its variance" in reasons(found)[0]
+    assert "of its variance" not in reasons(flat)[0]
+    assert [facts(one)[0].label for one in (found, flat)] == ["R²", "Typical error"]
+
+
+def test_the_time_of_a_single_board_is_no_range(found):
+    holding = found.costs.budget["boards"][:2]
+    timed = [
+        {**one, "milliseconds_estimated": [count, 2 * count]}
+        for count, one in enumerate(holding, 3)
+    ]
+    texts = []
+    for boards in (timed[:1], timed):
+        budget = {**found.costs.budget, "boards": boards}
+        texts.append(reasons(replace(found, costs=found.costs._replace(budget=budget)))[3])
+    titles = [one["title"] for one in holding]
+    assert [title in texts[0] for title in titles] == [False, False]
+    assert [title in texts[1] for title in titles] == [True, True]
+    assert texts[0].startswith("1 of 1 boards hold it, with a query in an estimated 3-6 ms.")
+
+
 def test_reasons_and_facts_have_the_numbers(found):
     words = " ".join(reasons(found))
     predictions, budget = found.accuracy.predictions, found.costs.budget

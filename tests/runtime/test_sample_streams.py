@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import twinedge
@@ -149,6 +150,11 @@ def test_a_value_that_nothing_stands_for_may_not_be_missing(complaint):
     message = complaint(stream.push, sample)
     assert message == "load is missing, and the model has no value to fill in"
     assert stream.push({**sample, "load": 300.0}) is not None
+
+
+def test_rows_of_a_frame_are_no_stream(device, samples, complaint):
+    message = complaint(device.predict, pd.DataFrame(samples[:2]))
+    assert message.startswith("the model needs 'temp@1', which is derived from consecutive samples")
 
 
 @pytest.fixture

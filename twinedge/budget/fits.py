@@ -105,7 +105,15 @@ def describe_verdict(
 
 
 def describe_smaller(start: dict[str, int | None]) -> str:
-    """Say from how many members on twins are smaller: ``smaller_from`` of a summary."""
+    """Say from how many members on twins are smaller: ``smaller_from`` of a summary.
+
+    Examples
+    --------
+    >>> describe_smaller({"params": 3, "bytes": 5})
+    'Twins have fewer parameters from 3 members on, and take fewer bytes from 5 on.'
+    >>> describe_smaller({"params": 3, "bytes": None})
+    'Twins have fewer parameters from 3 members on.'
+    """
     params, size = start["params"], start["bytes"]
     if params is None and size is None:
         return "Twins are never smaller: an anchor takes as much as an ordinary network."

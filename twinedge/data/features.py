@@ -191,8 +191,7 @@ def read_features(
             f"{shown(path)}: no row is the end of a full window of "
             f"{plural(whole.longest, 'sample')}"
         )
-    if not full.all():
-        say(f"{shown(path)}: {unready(full, whole.longest)} left out")
+    say(f"{shown(path)}: {unready(full, whole.longest)} left out")  # the first one at least
     for one in (time, group, weight):
         if one is not None:
             one.values = one.values[full]

@@ -63,8 +63,7 @@ class Predictions:
     @property
     def r2(self) -> float | None:
         """Fraction of the target's variance explained; None if it does not vary."""
-        variance = float(self.y.var())
-        return 1 - self.rmse**2 / variance if variance > 0 else None
+        return scoring.r2(self.y, self.error)
 
 
 class SpreadCoverage(NamedTuple):
