@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
 
 from twinedge import TwinRegressor
+from twinedge.cli import app, main
 from twinedge.run_folder import load_run
 from twinedge.training import selection, trainer
 
@@ -186,6 +188,33 @@ def test_resume_refuses_a_damaged_checkpoint(refused, stopped, tmp_path):
 def test_resume_may_be_louder(cli, stopped):
     answer = cli(*(word for word in stopped if word != "--quiet"), "--resume")
     assert (answer.code, answer.err) == (0, "")
+
+
+def test_ctrl_c_before_a_command_began_is_exit_130(cli, monkeypatch):
+    monkeypatch.setattr(app, "make_context", _ctrl_c)
+    assert cli("data", "list").code == 130
+
+
+@pytest.mark.parametrize("fault", [EOFError(), ModuleNotFoundError("no lost", name="lost")])
+def test_a_fault_of_ours_is_shown_whole(monkeypatch, fault):
+    def fails(*_arguments, **_options):
+        raise fault
+
+    monkeypatch.setattr(app, "make_context", fails)
+    with pytest.raises(type(fault)) as caught:
+        main(["data", "list"])
+    assert caught.value is fault
+
+
+@pytest.mark.parametrize("options", [[], ["default"]])
+def test_warnings_are_shown_only_if_python_was_asked_to(cli, monkeypatch, recwarn, options):
+    def warns(*_arguments):
+        warnings.warn("of a library", stacklevel=2)
+
+    monkeypatch.setattr("sys.warnoptions", options)
+    monkeypatch.setattr("twinedge.data.fetch.find_file", warns)
+    cli("data", "list")
+    assert ("of a library" in [str(one.message) for one in recwarn]) == bool(options)
 
 
 def test_ctrl_c_anywhere_else_is_exit_130(cli, monkeypatch):
