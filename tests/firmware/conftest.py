@@ -49,14 +49,15 @@ def short_replay(make_replay):
 
 @pytest.fixture(scope="session")
 def objects(native, tmp_path_factory):
-    """Compile the runtime with the portable kernel, once: ``objects(*options, compiler="gcc")``."""
+    """Compile the runtime, once: ``objects(*options)``; ``host=True`` with kernels for hosts."""
 
     @cache
-    def build(*options, compiler="gcc"):
-        folder, options = tmp_path_factory.mktemp("objects"), (*options, "-DTWIN_HOST=0", "-c")
+    def build(*options, host=False):
+        folder = tmp_path_factory.mktemp("objects")
+        options = (*options, *([] if host else ["-DTWIN_HOST=0"]), "-c")
         return [
-            native.compile_c(folder / f"{path.stem}.o", *options, compiler=compiler, sources=[path])
-            for path in native.PORTABLE
+            native.compile_c(folder / f"{path.stem}.o", *options, sources=[path])
+            for path in (native.SOURCES if host else native.PORTABLE)
         ]
 
     return build

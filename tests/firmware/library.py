@@ -61,7 +61,9 @@ EMULATED_X86 = (
 # firmware_ref/test/coverage.py run these tests again with them.
 EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
 CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more if memory ends with the scratch
-SHARED = ("-O2", "-fPIC", "-ffunction-sections", *EXTRA_OPTIONS)  # options of most libraries here
+# Options of most libraries and programs here, so that ccache compiles them once for all tests.
+USUAL = ("-O2", "-fPIC", "-ffunction-sections", "-fno-stack-protector")
+SHARED = (*USUAL, *EXTRA_OPTIONS)
 
 
 def attempt(*command, **options):

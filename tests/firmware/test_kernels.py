@@ -14,7 +14,8 @@ import pytest
 from twinedge.pack import write_pack
 from twinedge.runtime import reference
 
-LISTED = runpy.run_path(str(Path(__file__).parent / "library.py"))["HOST_KERNELS"]
+LIBRARY = runpy.run_path(str(Path(__file__).parent / "library.py"))
+LISTED, USUAL = LIBRARY["HOST_KERNELS"], LIBRARY["USUAL"]
 FEATURES = Path("/proc/cpuinfo").read_text().split()
 # Those that this processor should have, the fastest first; and those of them for any activation.
 ALL_HERE = tuple(
@@ -125,8 +126,7 @@ def kernels(native, tmp_path_factory):
         made = []
         for source in filter(is_kernel, native.SOURCES):
             made.append(folder / f"{source.stem}.o")
-            words = (*options, "-fPIC", "-c")
-            native.compile_c(made[-1], *words, compiler=compiler, sources=[source])
+            native.compile_c(made[-1], *options, "-c", compiler=compiler, sources=[source])
         return made
 
     return kernels
@@ -156,13 +156,11 @@ def cross(machine):
 
 
 @pytest.fixture(scope="module")
-def library(native, kernels, tmp_path_factory):
-    """The runtime with all kernels; Python's extension has -O3, test_single_file.py -O2."""
-    path = tmp_path_factory.mktemp("kernels") / "libtwin.so"
-    options = ("-O1", *native.EXTRA_OPTIONS)
-    others = [path for path in native.SOURCES if not is_kernel(path)]
-    sources = [*others, *kernels(options, "gcc")]
-    return native.load(native.compile_c(path, *options, "-fPIC", "-shared", sources=sources))
+def library(native, objects, tmp_path_factory):
+    """The runtime with all kernels; Python's extension has -O3."""
+    path, options = tmp_path_factory.mktemp("kernels") / "libtwin.so", native.SHARED
+    made = objects(*options, host=True)
+    return native.load(native.compile_c(path, *options, "-shared", sources=made))
 
 
 @pytest.fixture(scope="module")
@@ -448,6 +446,7 @@ def test_every_place_on_any_curve(open_with, draw, kernel):
 CHECKED = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 BUILDS = {
     "gcc -O1": (("-O1",), "gcc"),
+    "gcc -O2": (USUAL, "gcc"),
     "gcc -O3": (("-O3",), "gcc"),
     "gcc -O0": (("-O0",), "gcc"),
     "clang -O0": (("-O0",), "clang"),
@@ -456,7 +455,7 @@ BUILDS = {
 }
 # `make fuzz` has the others, too.
 SOME_BUILDS = [
-    one if one == "gcc -O1" else pytest.param(one, marks=pytest.mark.slow) for one in BUILDS
+    one if one == "gcc -O2" else pytest.param(one, marks=pytest.mark.slow) for one in BUILDS
 ]
 
 
@@ -498,7 +497,7 @@ def test_processors_get_the_kernels_they_can_run(
     compiler, emulator = cross(machine)
     run = (emulator[0], "-cpu", processor, *emulator[1:])
     # Not -O1: of the AVX2 that gcc makes then, qemu 7.2 computes what real processors do not.
-    options = ("-O3" if compiler == "gcc" else "-O2", *BASELINES.get(machine, ()))
+    options = (*USUAL, *BASELINES.get(machine, ()))
     offers = build(picking.folder / "offers.c", options, compiler)
     for which, lacking in (("silu", ()), ("relu", SILU_ONLY), ("wide", BYTES_ONLY)):
         found = tuple(native.run(*run, offers, which).split())

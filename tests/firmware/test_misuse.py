@@ -172,13 +172,13 @@ MISUSES = {
 
 @pytest.mark.parametrize("checked", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_memory_that_is_zero_and_models_that_change_during_a_run(
-    native, packs, cases, tmp_path, checked
+    native, objects, packs, cases, tmp_path, checked
 ):
     """With the kernels of this machine, prepared and not; under sanitizers in a minute."""
     if checked and native.EXTRA_OPTIONS:
         pytest.skip("instrumented")
-    options = native.SANITIZED if checked else ("-O0", *native.EXTRA_OPTIONS)
-    sources = [*native.SOURCES, Path(__file__).parent / "misuse.c"]
+    options = native.SANITIZED if checked else native.SHARED
+    sources = [*objects(*options, host=True), Path(__file__).parent / "misuse.c"]
     built = native.compile_c(tmp_path / "misuse", *options, sources=sources)
     for name in ("relu-128-128-of-32", "some-of-everything"):
         (tmp_path / "model.twin").write_bytes(write_pack(cases.draw(packs, name)))

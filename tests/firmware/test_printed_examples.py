@@ -160,8 +160,9 @@ def printed(native, objects, releases, pack, tmp_path):
         )
         # Host kernels need more scratch than the examples have, and only this one is about them.
         host = "twin_prepare" in code
-        options = ("-O0",) if host else (*native.SANITIZED, "-DTWIN_HOST=0")
-        program = [source, *(native.SOURCES if host else objects(*native.SANITIZED))]
+        options = native.USUAL if host else native.SANITIZED
+        program = [source, *objects(*options, host=host)]
+        options = (*options, *([] if host else ["-DTWIN_HOST=0"]))
         unused = ("-Wno-unused", "-Wno-unused-function", "-Wno-shadow", "-Wno-conversion")
         made = native.compile_c(tmp_path / "example", *options, *unused, sources=program)
         return native.run(made).splitlines()

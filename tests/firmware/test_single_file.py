@@ -111,10 +111,10 @@ def library(native, single, compiled):
 
 
 @pytest.fixture(scope="module")
-def separate(native, tmp_path_factory):
+def separate(native, objects, tmp_path_factory):
     """Shared library of the separate files."""
     path = tmp_path_factory.mktemp("separate") / "libtwin.so"
-    return native.compile_c(path, "-O0", "-fPIC", "-shared")
+    return native.compile_c(path, "-shared", sources=objects(*native.USUAL, host=True))
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,14 @@ def public(native, path, *options, tool="nm"):
     return {re.sub(r"_v\d+_.*", "", name) for name in shown}, needed
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "device",
+    # The slow ones have the kernels of the others.
+    [
+        pytest.param(one, marks=[pytest.mark.slow] * (one in ("cortex-m3", "atmega2560")))
+        for one in DEVICES
+    ],
+)
 def test_devices_compile_it_and_see_public_names_only(native, compiled, device):
     compiler, options, assembly = DEVICES[device]
     path = compiled(*options, "-Os", compiler=compiler)

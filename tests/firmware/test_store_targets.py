@@ -20,7 +20,7 @@ STORE = runpy.run_path(str(Path(__file__).parent / "test_store.py"))
 @pytest.fixture(scope="module")
 def several(native, flash, stores, tmp_path_factory):
     path = tmp_path_factory.mktemp("library") / "libtwin.so"
-    options = ("-DTWIN_HOST=0", "-DTWIN_TARGETS=8", "-shared", *native.SHARED)
+    options = (*native.SHARED, "-DTWIN_HOST=0", "-DTWIN_TARGETS=8", "-shared")
     native.compile_c(path, *options, sources=[*native.PORTABLE, *flash.SOURCES])
     select = (stores.STATUS, stores.POINTER, stores.POINTER, ctypes.c_uint)
     return native.load(
@@ -314,11 +314,13 @@ twin_status predict_raw(const twin_store *store, void *scratch, uint32_t size,
 """
 
 
-def test_a_build_for_one_target_has_the_same_functions(native, flash, stores, packs, tmp_path):
+def test_a_build_for_one_target_has_the_same_functions(
+    native, objects, flash, stores, packs, tmp_path
+):
     source = tmp_path / "in_header.c"
     source.write_text(IN_HEADER)
-    sources = [source, *native.PORTABLE, *flash.SOURCES]
-    options = ("-DTWIN_HOST=0", "-shared", *native.SHARED)
+    sources = [source, *objects(*native.SHARED), *flash.SOURCES]
+    options = (*native.SHARED, "-DTWIN_HOST=0", "-shared")
     path = native.compile_c(tmp_path / "libtwin.so", *options, sources=sources)
     call = (stores.STATUS, stores.POINTER, stores.POINTER, stores.WORD, *[stores.POINTER] * 2)
     names = ("learn", "predict", "predict_raw")

@@ -1,49 +1,34 @@
 """What the object files need, export and weigh: no allocation, two functions of libc, no state."""
 
 import re
-from functools import cache
 
 import pytest
 
 ALLOWED = {"memcpy", "memset", "_GLOBAL_OFFSET_TABLE_"}
 BUILDS = {
-    "device": (("-O2", "-DTWIN_HOST=0", "-fno-pic"), set()),
+    "device": set(),
     # On 64-bit Arm the system reports dot products; on x86-64 libgcc detects features.
-    "host": (("-O0", "-fPIC"), {"getauxval", "__cpu_model", "__cpu_features2"}),
+    "host": {"getauxval", "__cpu_model", "__cpu_features2"},
 }
 
 
-@pytest.fixture(scope="module")
-def compiled(native, tmp_path_factory):
-    """Compile all files, once: ``compiled(build)`` are the objects."""
-
-    @cache
-    def make(name):
-        folder, (options, _) = tmp_path_factory.mktemp("objects"), BUILDS[name]
-        options = (*options, "-fno-stack-protector", "-c")
-        return [
-            native.compile_c(folder / f"{path.stem}.o", *options, sources=[path])
-            for path in native.SOURCES
-        ]
-
-    return make
-
-
 @pytest.fixture(scope="module", params=BUILDS)
-def build(request, native, compiled):
+def build(request, native, objects):
     """Return all symbols of the objects as (type, name), and what they may need."""
-    lines = native.run("nm", "--format=sysv", *compiled(request.param)).splitlines()
+    host = request.param == "host"
+    made = objects(*native.USUAL, *([] if host else ["-fno-pic"]), host=host)
+    lines = native.run("nm", "--format=sysv", *made).splitlines()
     rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.count("|") == 6]
     # Constants with addresses, in .data.rel.ro, are data only until they are linked.
     found = [(row[2] if ".rel.ro" not in row[6] else "rR"[row[2] == "D"], row[0]) for row in rows]
-    return found, ALLOWED | BUILDS[request.param][1]
+    return found, ALLOWED | BUILDS[request.param]
 
 
 @pytest.fixture(scope="module")
-def shared(native, compiled, tmp_path_factory):
+def shared(native, objects, tmp_path_factory):
     """The runtime as a shared library for this machine."""
     path = tmp_path_factory.mktemp("shared") / "libtwin.so"
-    return native.compile_c(path, "-shared", sources=compiled("host"))
+    return native.compile_c(path, "-shared", sources=objects(*native.USUAL, host=True))
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ TARGETS = (1, 2, 3, 8)
 
 
 def compiled(native, folder, *options, sources):
-    path = native.compile_c(folder / "lib.so", *native.SHARED, "-shared", *options, sources=sources)
+    path = native.compile_c(folder / "lib.so", *native.SHARED, *options, "-shared", sources=sources)
     return native.load(path, SIGNATURES)
 
 
@@ -46,14 +46,14 @@ def portable(native, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def single(native, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("single")
-    return compiled(native, folder, "-DTWIN_HOST=0", sources=native.PORTABLE)
+def single(native, objects, tmp_path_factory):
+    return compiled(native, tmp_path_factory.mktemp("single"), sources=objects(*native.SHARED))
 
 
 @pytest.fixture(scope="module")
-def host(native, tmp_path_factory):
-    return compiled(native, tmp_path_factory.mktemp("host"), sources=native.SOURCES)
+def host(native, objects, tmp_path_factory):
+    made = objects(*native.SHARED, host=True)
+    return compiled(native, tmp_path_factory.mktemp("host"), sources=made)
 
 
 def assert_same_bits(native, opened, pack, x):
@@ -111,8 +111,15 @@ def test_golden_vectors(native, portable, number):
         assert np.float32(out.spread).view(np.uint32) == case.spread[row]
 
 
-@pytest.mark.parametrize("block", [1, 2])
-def test_random_packs_with_the_portable_kernel(native, packs, cases, tmp_path, block):
+def test_random_packs_with_the_portable_kernel(native, packs, cases, portable):
+    for pack in random_packs(packs, 2, 12):
+        opened = native.Native(portable, write_pack(pack))
+        assert_same_bits(native, opened, pack, cases.queries(pack, 12))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [1, 3])
+def test_random_packs_in_blocks(native, packs, cases, tmp_path, block):
     options = "-DTWIN_HOST=0", "-DTWIN_TARGETS=8", f"-DTWIN_BLOCK={block}"
     library = compiled(native, tmp_path, *options, sources=native.PORTABLE)
     for pack in random_packs(packs, block, 12):

@@ -2,6 +2,7 @@
 
 import subprocess
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -150,21 +151,23 @@ def test_what_map_and_target_curve_cost_in_flash(run):
         assert text["target curve"] <= plain + TARGET_CURVE_TEXT
 
 
-CURVED = ("tiny with a map", "tiny with a target curve", "tiny with a map and a target curve")
-SMALL_BOARDS = ["mps2-an386", "uno"]
+CURVED = [
+    f"tiny with {curves}{intervals}"
+    for curves in ("a map", "a target curve", "a map and a target curve")
+    for intervals in ("", " with intervals")
+]
+QUICK = [(board, CURVED[-1]) for board in ("mps2-an386", "uno")]
 
 
 @pytest.mark.parametrize(
-    "board",
+    ("board", "model"),
     [
-        one if one in SMALL_BOARDS else pytest.param(one, marks=pytest.mark.slow)
-        for one in (*MOST, "uno")
+        pytest.param(*one, marks=() if one in QUICK else pytest.mark.slow)
+        for one in product((*MOST, "uno"), CURVED)
     ],
 )
-def test_maps_and_target_curves_are_the_same_bits_on_every_core(run, board):
-    for model in CURVED:
-        run(model, board)  # asserts it
-        run(f"{model} with intervals", board)
+def test_maps_and_target_curves_are_the_same_bits_on_every_core(run, board, model):
+    run(model, board)  # asserts it
 
 
 @pytest.mark.parametrize("board", ["mps2-an386", pytest.param("microbit", marks=pytest.mark.slow)])

@@ -50,7 +50,7 @@ def test_reference_packs_with_curves_are_those_without(tmp_path):
             assert (pack.twins[0].layers[0].kernel == plain.twins[0].layers[0].kernel).all()
 
 
-@pytest.mark.parametrize("intervals", [True, False], ids=["intervals", "plain"])
+@pytest.mark.parametrize("intervals", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("board", BOARDS)
 def test_flash_and_ram_are_predicted(builder, board, name, intervals):

@@ -29,6 +29,11 @@ PACKS = {
 }
 QUERIES, QUERIES_ON_AVR = 100, 16
 QUICK = "mps2-an386", 3  # of several targets
+# A board for each kernel; tests/firmware has the kernels of this machine.
+ONE_OF_A_KIND = {
+    *("mps2-an386", "mps3-an547", "microbit", "riscv32-virt", "esp8266", "uno"),
+    *("linux-aarch64", "linux-armhf"),
+}
 
 
 def check(pack, cases, images, count):
@@ -57,8 +62,11 @@ def draw(packs, cases, name):
 @pytest.mark.parametrize(
     "board",
     [
-        # tests/firmware has the kernels of this machine.
-        pytest.param(name, marks=[pytest.mark.slow] * (port.core == platform.machine()))
+        pytest.param(
+            name,
+            marks=[pytest.mark.slow]
+            * (name not in ONE_OF_A_KIND or port.core == platform.machine()),
+        )
         for name, port in all_ports().items()
     ],
 )

@@ -33,6 +33,12 @@ def maker(request, devices, pack, tmp_path_factory):
     return Maker(request, devices, pack, tmp_path_factory.mktemp("device"))
 
 
+# Verifying takes most of the time with Ed25519, and what follows it is the same.
+quick_on_one = pytest.mark.parametrize(
+    "maker", ["esp8266", pytest.param("mps2-an386", marks=pytest.mark.slow)], indirect=True
+)
+
+
 class Maker:
     def __init__(self, request, devices, pack, folder):
         self.devices, self.pack, self.folder = devices, pack, folder
@@ -161,6 +167,7 @@ def signed_as_is(data, key):
     return put_signature(room, key.signature(message))
 
 
+@quick_on_one
 def test_a_pack_whose_intervals_fail_is_undone(run, maker):
     """It opens and passes its self-test, but its errors are not those that it promises."""
     device = run()
@@ -180,6 +187,7 @@ def test_a_pack_whose_intervals_fail_is_undone(run, maker):
     assert device.last[:7] == (0, 0, 0, 5, 0, 2, 2)
 
 
+@quick_on_one
 def test_a_trial_that_is_not_confirmed_is_undone(run, maker):
     device = run()
     assert device.update(maker.moved(40, 6)) == 0
@@ -224,6 +232,7 @@ def cut_everywhere(device, maker, moments):
 CHANGES = 36  # of memories, by an update, its first start and the first points
 
 
+@quick_on_one
 def test_the_power_may_fail_at_every_write(run, maker):
     """Of updates, in both banks; of trials; and of points that are learnt."""
     moments = range(CHANGES) if maker.board.name == "esp8266" else range(4, CHANGES, 16)

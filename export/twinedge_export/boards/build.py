@@ -263,11 +263,9 @@ class Builder:
         sources = [harness, *(board.folder / source for source in board.sources), *self.sources]
         # Keep loops of the harness from becoming library calls, which would count.
         plain = "-fno-tree-loop-distribute-patterns"
-        self._gcc("-c", *WARNINGS, plain, *map(str, sources))
-        if self.foreign:
-            self._gcc("-c", "-w", *map(str, self.foreign))
-            sources += self.foreign
-        self._objects = [*self._runtime_objects, *self._objects_of(sources)]
+        own = self._compile_each(sources, *WARNINGS, plain)
+        foreign = self._compile_each(self.foreign, "-w")
+        self._objects = [*self._runtime_objects, *own, *foreign]
 
     def _compile_runtime(self) -> None:
         self.board.check_tools()
@@ -275,13 +273,17 @@ class Builder:
         runtime = sorted((firmware_folder() / "src").rglob("*.c"))
         if self.single_file:
             runtime = [Path(write_amalgamation(self.folder).source.name)]
-        self._gcc("-c", *WARNINGS, *map(str, runtime))
+        self._runtime_objects.extend(self._compile_each(runtime, *WARNINGS))
         if self.board.runner:
             self._run(*self.board.command(self.board.runner), "-o", RUNNER)
-        self._runtime_objects.extend(self._objects_of(runtime))
 
-    def _objects_of(self, sources: list[Path]) -> list[Path]:
-        return [self.folder / f"{PurePath(one).stem}.o" for one in sources]
+    def _compile_each(self, sources: Iterable[Path], *options: str) -> list[Path]:
+        """Compile file by file, as ccache knows only commands with one of them."""
+        made = []
+        for path in sources:
+            self._gcc("-c", *options, str(path))
+            made.append(self.folder / f"{path.stem}.o")
+        return made
 
     def _gcc(self, *words: str) -> None:
         root = firmware_folder()
