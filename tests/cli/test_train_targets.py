@@ -174,6 +174,7 @@ def test_a_run_is_counted_like_the_pack_that_it_becomes(cli, run, table, tmp_pat
     assert "The runtime was not run with several targets on cortex-m0." in shown
 
 
+@pytest.mark.slow  # quickly, test_several_targets.py has reports of a pack
 def test_a_report_is_on_one_of_the_targets_or_on_each(cli, refused, run, table, tmp_path):
     folder = table.with_name("run")
     quick = ("report", folder, "--quick", "--anchors", 8)

@@ -62,7 +62,7 @@ EMULATED_X86 = (
 EXTRA_OPTIONS = os.environ.get("TWIN_TEST_OPTIONS", "").split()
 CANARY = 0 if EXTRA_OPTIONS else 16  # a sanitizer sees more if memory ends with the scratch
 # Options of most libraries and programs here, so that ccache compiles them once for all tests.
-USUAL = ("-O2", "-fPIC", "-ffunction-sections", "-fno-stack-protector")
+USUAL = ("-O1", "-fPIC", "-ffunction-sections", "-fno-stack-protector")
 SHARED = (*USUAL, *EXTRA_OPTIONS)
 
 

@@ -37,7 +37,13 @@ def check(replay, build):
     assert total > 40_000
 
 
-@pytest.mark.parametrize("name", BUILDS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] * (one not in ("clang", "blocks of three")))
+        for one in BUILDS
+    ],
+)
 def test_a_build_has_the_bits_of_the_reference(replay, name):
     check(replay, BUILDS[name])
 

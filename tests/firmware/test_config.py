@@ -26,7 +26,14 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+# What is smaller without the others is tested below, and that C refuses alike in test_refusals.py.
+QUICK = ("TWIN_FLOAT", "TWIN_NEIGHBORS", "TWIN_SILU", "TWIN_INT16", "TWIN_INTERVALS")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in SETTINGS],
+)
 def test_a_setting_that_is_off(native, packs, cases, tmp_path, setting):
     options = ("-fPIC", "-shared", "-DTWIN_HOST=0", f"-D{setting}=0")
     path = native.compile_c(tmp_path / "lib.so", *options, sources=native.PORTABLE)

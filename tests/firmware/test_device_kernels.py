@@ -74,6 +74,7 @@ def test_a_core_that_lacks_something_has_the_portable_kernel(native, kernels_in,
     }
 
 
+@pytest.mark.slow  # quickly, tests/ports runs a pack on a board of each
 @pytest.mark.parametrize("kernel", IN_C)
 def test_kernels_in_c_have_the_bits_of_the_reference(short_replay, native, kernel):
     chosen = (f"-DTWIN_KERNEL_{kernel.upper()}", f"-DTWIN_DEVICE_KERNEL=twini_kernel_{kernel}")

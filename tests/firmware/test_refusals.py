@@ -64,7 +64,13 @@ CONFIGURATIONS = {
 }
 
 
-@pytest.mark.parametrize("settings", CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(one, id=name, marks=[pytest.mark.slow] * (name != "as on an Uno"))
+        for name, one in CONFIGURATIONS.items()
+    ],
+)
 def test_all_configurations_refuse_the_same(
     packs, data, native, tmp_path, settings, faults, expected
 ):

@@ -110,7 +110,13 @@ def main(tmp_path):
     return tmp_path / "main.c"
 
 
-@pytest.mark.parametrize("setting", ["TWIN_BLOCK=4", "TWIN_FLOAT=0", "TWIN_TEXT=0", "TWIN_HOST=0"])
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("TWIN_BLOCK=4", "TWIN_HOST=0"),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("TWIN_FLOAT=0", "TWIN_TEXT=0")),
+    ],
+)
 def test_a_program_with_other_settings_does_not_link(native, objects, main, tmp_path, setting):
     host = setting == "TWIN_HOST=0"
     program = ("gcc", *native.INCLUDES, main, *objects(*(() if host else (f"-D{setting}",))))

@@ -156,6 +156,6 @@ def test_the_amalgamation_compiles_and_predicts(made, run, tmp_path):
     assert names(home) == {"twin.c", "twin.h", "LICENSE"}
     example = (ROOT / "firmware_ref" / "example" / "main.c").read_text("utf-8")
     (home / "main.c").write_text(example.replace("twin_release.h", "twin.h"))
-    run("cc", "-o", "example", "main.c", "twin.c", cwd=home)
+    run("cc", "-DTWIN_HOST=0", "-o", "example", "main.c", "twin.c", cwd=home)
     output = run(home / "example", PACK, "0.5", "0.25").split()
     assert output[:2] == [f"{number:.9g}" for number in expected()]

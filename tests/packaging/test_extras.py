@@ -114,10 +114,7 @@ def folder(tiny_run, curve, tmp_path_factory):
     return home
 
 
-@pytest.mark.parametrize(
-    "extra",
-    ["", "train", *(pytest.param(x, marks=pytest.mark.slow) for x in EXTRAS if x != "train")],
-)
+@pytest.mark.parametrize("extra", ["", *(pytest.param(x, marks=pytest.mark.slow) for x in EXTRAS)])
 def test_with_one_extra_a_command_works_or_names_the_one_it_lacks(
     extra, installed, folder, tmp_path
 ):

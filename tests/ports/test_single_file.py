@@ -16,7 +16,7 @@ PACKS = {
     "silu": ((6, (20, 12), "silu", np.int8), [9], 0),
     "some-of-everything": ((4, (10, 8), "silu", np.int16), [5, 1, 9, 3], 2),
 }
-QUICK = [("mps2-an386", "some-of-everything"), ("uno", "relu")]
+QUICK = [("mps2-an386", "some-of-everything")]
 CASES = [
     pytest.param(board, name, marks=() if (board, name) in QUICK else pytest.mark.slow)
     for board in all_ports()

@@ -223,7 +223,10 @@ def test_banks_take_little_flash_and_stack(costs):
 
 
 @pytest.mark.parametrize("program", ["main", "store"])
-@pytest.mark.parametrize("board", ["mps2-an386", "uno", "esp8266"])
+@pytest.mark.parametrize(
+    "board",
+    ["mps2-an386", *(pytest.param(one, marks=pytest.mark.slow) for one in ("uno", "esp8266"))],
+)
 def test_a_program_that_does_not_use_them_has_no_byte_of_them(builder, devices, board, program):
     flags = (*flags_for(random_pack(SMALL)), *(devices.FLAGS if program == "store" else ()))
     made = builder(board, tuple(dict.fromkeys(flags)), program)

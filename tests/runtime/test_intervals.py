@@ -96,7 +96,7 @@ def check_against_reference(device, pack, x):
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 12))]
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 12))]
 )
 def test_random_packs_give_the_bits_of_the_reference(random_pack, opened, seed):
     rng = np.random.default_rng([21, seed])

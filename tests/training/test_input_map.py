@@ -304,13 +304,18 @@ def test_by_default_folds_compare_a_map_with_none(table):
 @pytest.mark.parametrize(
     "given",
     [
-        {"input_map": "none"},
         {"hidden": (8,)},
-        {"activation": "silu"},
-        {"pairs": "neighbors"},
-        {"pairs": 4},
         {"steps": 50},
-        {"effort": "quick", "steps": 50},
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (
+                {"input_map": "none"},
+                {"activation": "silu"},
+                {"pairs": "neighbors"},
+                {"pairs": 4},
+                {"effort": "quick", "steps": 50},
+            )
+        ),
     ],
 )
 def test_by_default_there_is_no_map_where_layers_cannot_give_way_or_folds_cannot_tell(table, given):

@@ -292,7 +292,7 @@ def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
     ("rows", "given"),
     [
         (39, {}),
-        (60, {"pairs": "neighbors", "neighbors": 4}),
+        pytest.param(60, {"pairs": "neighbors", "neighbors": 4}, marks=pytest.mark.slow),
     ],
 )
 def test_where_nobody_can_teach_strong_decay_is_tried(rows, given, brief):

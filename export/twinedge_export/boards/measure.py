@@ -58,7 +58,7 @@ def measure_board(
         more = " and ".join(["neighbors"] * near + ["intervals"] * intervals)
         say(f"{board.name}, {activation} {weights}" + (f" with {more}" if more else ""))
         with TemporaryDirectory(prefix="twinedge-") as folder:
-            builds.append(_build(board, kind, Path(folder), hostile))
+            builds.append(measure_build(board, kind, Path(folder), hostile))
     with TemporaryDirectory(prefix="twinedge-") as folder:
         packs = list(map(random_pack, stacks.MODELS))
         calls = stacks.measure_stacks(board, Path(folder), packs)
@@ -74,9 +74,10 @@ def measure_board(
     }
 
 
-def _build(
+def measure_build(
     board: Port, kind: Kind, folder: Path, hostile: dict[tuple[str, str], worst.Extremes]
 ) -> dict[str, Any]:
+    """Build and run the reference packs of one kind; ``hostile`` is kept from kind to kind."""
     models = references(kind)
     builder = Builder(board, folder, flags_for(random_pack(models[0])))
     runs, programs = {}, []
