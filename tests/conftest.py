@@ -45,6 +45,8 @@ LONGEST = (
 )
 
 
+TREES = {"_HELD_OUT_TREES": 100, "_TREES": 200}  # of twinedge.estimators.difficulty
+
 # The files of these folders share models that take long to make.
 TOGETHER = ("tests/report/",)
 
@@ -72,6 +74,22 @@ def pytest_xdist_make_scheduler(config, log):
 def unhurried(monkeypatch):
     """No lines about progress, however slow the machine is; tests of them set their own pace."""
     monkeypatch.setattr("twinedge.progress.INTERVAL", 3600.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_trees():
+    """Learn intervals with few trees, which take most of the time of a brief training."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in TREES:
+            patch.setattr(f"twinedge.estimators.difficulty.{name}", 30)
+        yield
+
+
+@pytest.fixture
+def all_trees(monkeypatch):
+    """Learn intervals with as many trees as users do, where these matter."""
+    for name, count in TREES.items():
+        monkeypatch.setattr(f"twinedge.estimators.difficulty.{name}", count)
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,6 @@ from twinedge import (
     TwinRegressor,
 )
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 BRIEF = {
     "hidden": (8,),
     "activation": "relu",

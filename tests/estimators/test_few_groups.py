@@ -12,8 +12,6 @@ from twinedge.runtime.pack_calibration import calibration_of
 from twinedge.scoring.calibration import CalibrationRows, calibrate, quantile, worth_of_groups
 from twinedge.training.selection import ACROSS
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 BRIEF = {"hidden": (8,), "twins": 2, "effort": "quick", "steps": 200, "random_state": 0}
 
 

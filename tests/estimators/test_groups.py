@@ -19,8 +19,6 @@ from twinedge.training.network import Scaling
 from twinedge.training.tasks import FOLDS, PairTask, PointTask
 from twinedge.training.trainer import NetworkJob
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 LEAST, MOST = 0.05, 0.95  # of trust
 
 

@@ -14,8 +14,6 @@ from sklearn.linear_model import Ridge
 import twinedge
 from twinedge import AnnRegressor, EnsembleRegressor, LoopRegressor, TwinnedRegressor, TwinRegressor
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 TINY = {"hidden": 8, "steps": 40, "random_state": 0}
 NAMES = ["temperature", "flow", "pressure"]
 

@@ -28,8 +28,6 @@ from twinedge.training.tasks import PairTask, PointTask
 from twinedge.training.teachers import Predictions, TaughtTask, Teacher, Teaching, weigh
 from twinedge.training.trainer import NetworkJob
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 TINY = {
     "hidden": (8,),
     "activation": "silu",

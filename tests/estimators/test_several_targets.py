@@ -13,8 +13,6 @@ from twinedge.estimators.targets import folds_of, join_targets
 from twinedge.estimators.uncertainty import evaluate_uncertainty
 from twinedge.training.selection import LeftOut
 
-pytestmark = pytest.mark.usefixtures("few_trees")
-
 BRIEF = {
     "hidden": (16,),
     "activation": "silu",

@@ -179,7 +179,7 @@ def test_memory_that_is_zero_and_models_that_change_during_a_run(
         pytest.skip("instrumented")
     options = native.SANITIZED if checked else native.SHARED
     sources = [*objects(*options, host=True), Path(__file__).parent / "misuse.c"]
-    built = native.compile_c(tmp_path / "misuse", *options, sources=sources)
+    built = native.compile_c(tmp_path / "misuse", *options, "-O0", sources=sources)
     for name in ("relu-128-128-of-32", "some-of-everything"):
         (tmp_path / "model.twin").write_bytes(write_pack(cases.draw(packs, name)))
         lines = native.run(built, tmp_path / "model.twin").splitlines()

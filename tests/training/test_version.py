@@ -68,6 +68,7 @@ def known_parts(found: object, known: object) -> object:
     return found
 
 
+@pytest.mark.usefixtures("all_trees")
 def test_training_gives_what_this_version_gave():
     known, found = json.loads(GOLDEN.read_text()), json.loads(json.dumps(train()))
     assert known["version"] == VERSION, f"record this version: python {Path(__file__).name}"

@@ -30,6 +30,8 @@ _LEAST_ROWS = 20
 _MOST_ROWS = 4000  # more rows are not worth the time
 _ANCHORS = 64  # enough to represent all
 _FOLDS = 10  # of groups
+_HELD_OUT_TREES = 100  # for errors at the rows, enough to leave each of these out
+_TREES = 200  # to smooth these errors
 _LEAST_TRUST = 0.05  # trust is at least this, and at most 1 minus this
 _MADE_UP = 2048  # points between rows
 _FARTHEST = 0.5  # most of the way from one row to another
@@ -126,7 +128,7 @@ def learn_difficulty(
     if off is None:
         off = _held_out_errors(x, y, tree_seed, of_rows(model.groups_, rows), weights)
     trees = ExtraTreesRegressor(
-        200, max_features=0.6, min_samples_leaf=min(8, len(off) // 4), random_state=tree_seed
+        _TREES, max_features=0.6, min_samples_leaf=min(8, len(off) // 4), random_state=tree_seed
     )
     wanted = trees.fit(x, np.abs(off), sample_weight=weights).predict(points)
     if anchors is None:
@@ -180,15 +182,15 @@ def _held_out_errors(
 ) -> FloatArray:
     """Errors of trees on rows that they were not fitted to, nor to others of the same group."""
     if groups is not None and (folds := min(_FOLDS, len(np.unique(groups)))) > 1:
-        forest = ExtraTreesRegressor(100, max_features=0.6, random_state=seed)
+        forest = ExtraTreesRegressor(_HELD_OUT_TREES, max_features=0.6, random_state=seed)
         predicted: FloatArray = cross_val_predict(
             forest, x, y, groups=groups, cv=GroupKFold(folds), params={"sample_weight": weights}
         )
         return y - predicted
     forest = ExtraTreesRegressor(
-        100, max_features=0.6, bootstrap=True, oob_score=True, random_state=seed
+        _HELD_OUT_TREES, max_features=0.6, bootstrap=True, oob_score=True, random_state=seed
     )
-    with warnings.catch_warnings():  # about rows that no tree left out; 100 trees leave out all
+    with warnings.catch_warnings():  # about rows that no tree left out
         warnings.simplefilter("ignore", UserWarning)
         forest.fit(x, y, sample_weight=weights)
     found: FloatArray = y - forest.oob_prediction_
