@@ -37,18 +37,17 @@ settings.load_profile("twinedge")
 LONGEST = (
     "test_wheel.py",
     "test_extras.py",
-    "test_dist.py",
+    "test_site.py",
     "test_kernels.py",
     "test_c_project.py",
     "test_fuzz.py",
     "test_emulators.py",
 )
 
-
-TREES = {"_HELD_OUT_TREES": 100, "_TREES": 200}  # of twinedge.estimators.difficulty
-
 # The files of these folders share models that take long to make.
 TOGETHER = ("tests/report/",)
+
+TREES = {"_HELD_OUT_TREES": 100, "_TREES": 200}  # of twinedge.estimators.difficulty
 
 
 def pytest_collection_modifyitems(items):

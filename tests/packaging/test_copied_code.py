@@ -121,6 +121,7 @@ def test_the_sketch_of_an_export_goes_on(sketch, plain_export, promised):
     check_sketch(lines, promised(project))
 
 
+@pytest.mark.slow
 def test_the_sketch_for_rows_of_a_table_goes_on(sketch, stones_export, promised):
     project = stones_export / "c"
     runtime = sorted((project / "model").rglob("*.c"))

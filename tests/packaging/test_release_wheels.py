@@ -62,6 +62,7 @@ def fetched(made, tmp_path, *options, **variables):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("system", "processor"),
     [
@@ -88,6 +89,7 @@ def test_pip_on_this_machine_takes_the_compiled_wheel_and_on_a_pi_zero_the_one_f
         assert fetched(made, tmp_path / name, **variables).name == wheels(made)[name].name
 
 
+@pytest.mark.slow
 def test_wheels_differ_by_the_extension_alone_and_say_what_their_names_say(made):
     contents = {}
     for name, path in wheels(made).items():
@@ -105,6 +107,7 @@ def test_wheels_differ_by_the_extension_alone_and_say_what_their_names_say(made)
     assert len({files[EXTENSION] for files in contents.values()}) == len(contents)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processor", MACHINES)
 def test_an_extension_needs_python_and_what_every_c_library_has(made, run, tmp_path, processor):
     extension = unzip(wheels(made)[processor], tmp_path) / EXTENSION
@@ -172,6 +175,7 @@ def golden_words(python, golden, backend, tmp_path, **variables):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [MACHINE, "any"])
 def test_a_wheel_predicts_the_golden_words_here(made, golden, tmp_path, name):
     site = unzip(wheels(made)[name], tmp_path / "site")
@@ -180,6 +184,7 @@ def test_a_wheel_predicts_the_golden_words_here(made, golden, tmp_path, name):
     assert Path(found.file).is_relative_to(site)
 
 
+@pytest.mark.slow
 def test_the_wheel_for_any_system_says_in_a_sentence_who_evaluates(made, tmp_path):
     site = unzip(wheels(made)["any"], tmp_path / "site")
 
