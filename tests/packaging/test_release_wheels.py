@@ -81,6 +81,7 @@ def test_pip_takes_the_wheel_for_a_system(made, tmp_path, system, processor):
     assert fetched(made, tmp_path, *options).name == wheels(made)[processor].name
 
 
+@pytest.mark.slow
 def test_pip_on_this_machine_takes_the_compiled_wheel_and_on_a_pi_zero_the_one_for_any(
     made, tmp_path
 ):
