@@ -26,7 +26,7 @@ SETTINGS = {
 }
 
 
-# What is smaller without the others is tested below, and that C refuses alike in test_refusals.py.
+# Quickly, the others are left out together, below; maps and target curves also one by one.
 QUICK = ("TWIN_FLOAT", "TWIN_NEIGHBORS", "TWIN_SILU", "TWIN_INT16", "TWIN_INTERVALS")
 
 

@@ -29,7 +29,8 @@ PACKS = {
 }
 QUERIES, QUERIES_ON_AVR = 100, 16
 QUICK = "mps2-an386", 3  # of several targets
-# A board for each kernel; tests/firmware has those of this machine.
+# A board for each kernel, but linux-armhf, whose kernel has the source of one of linux-aarch64;
+# tests/firmware has those of this machine.
 ONE_OF_A_KIND = {
     *("mps2-an386", "mps3-an547", "microbit", "riscv32-virt", "esp8266", "uno"),
     "linux-aarch64",
