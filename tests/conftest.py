@@ -19,6 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Were TensorFlow used before it trains, it would take a thread per core, and round differently.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 # A shell makes background jobs ignore Ctrl-C, and the commands under test would
 # inherit that.
@@ -27,27 +29,31 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # A busy machine is not a failure; nor is a fixture of which a property damages a copy.
 settings.register_profile(
-    "twinedge",
+    "thorough",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.load_profile("twinedge")
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
+settings.load_profile("thorough")
 
-# Files that take a minute go first, so that no process is left with one at the end.
+# Files that take long go first, so that no process is left with one at the end.
 LONGEST = (
-    "test_wheel.py",
     "test_extras.py",
-    "test_site.py",
-    "test_kernels.py",
-    "test_c_project.py",
-    "test_fuzz.py",
-    "test_emulators.py",
+    "test_wheel.py",
+    "test_matrix.py",
+    "test_report.py",
+    "test_terminal.py",
+    "test_few_groups.py",
+    "test_interrupt.py",
 )
 
-# The files of these folders share models that take long to make.
-TOGETHER = ("tests/report/",)
+# Files whose paths begin so share what takes long to make: models of reports, the wheel.
+TOGETHER = ("tests/report/", ("tests/packaging/test_extras.py", "tests/packaging/test_wheel.py"))
 
-TREES = {"_HELD_OUT_TREES": 100, "_TREES": 200}  # of twinedge.estimators.difficulty
+
+def pytest_configure(config):
+    if config.getoption("markexpr") == "not slow":
+        settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items):
@@ -56,15 +62,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Where a file stays in one process, keep all files of a folder of ``TOGETHER`` in one, too."""
+    """Where a file stays in one process, keep all files of an entry of ``TOGETHER`` in one, too."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            folder = next((one for one in TOGETHER if nodeid.startswith(one)), None)
-            return folder or super()._split_scope(nodeid)
+            start = next((one for one in TOGETHER if nodeid.startswith(one)), None)
+            return str(start) if start else super()._split_scope(nodeid)
 
     return Scheduling(config, log)
 
@@ -79,16 +85,9 @@ def unhurried(monkeypatch):
 def few_trees():
     """Learn intervals with few trees, which take most of the time of a brief training."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in TREES:
+        for name in ("_HELD_OUT_TREES", "_TREES"):
             patch.setattr(f"twinedge.estimators.difficulty.{name}", 30)
         yield
-
-
-@pytest.fixture
-def all_trees(monkeypatch):
-    """Learn intervals with as many trees as users do, where these matter."""
-    for name, count in TREES.items():
-        monkeypatch.setattr(f"twinedge.estimators.difficulty.{name}", count)
 
 
 @pytest.fixture(scope="session")

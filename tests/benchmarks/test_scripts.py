@@ -42,6 +42,7 @@ def published(module, cells, capsys):
     return record
 
 
+@pytest.mark.slow
 def test_accuracy_anchors_and_quantisation_share_a_training(quickly, tmp_path, capsys):
     accuracy, anchors, quantisation = map(quickly, ("accuracy", "anchors", "quantisation"))
     job = accuracy.Job("4x56-56", "yh", 0, "normal", tmp_path)

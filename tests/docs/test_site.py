@@ -33,6 +33,7 @@ def site(tool, tmp_path_factory):
     return target
 
 
+@pytest.mark.slow
 def test_every_page_of_the_docs_is_a_page_of_the_site(site, tool):
     sources = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     assert len(sources) > 35
@@ -130,6 +131,7 @@ def test_a_folder_of_other_things_is_not_replaced(tool, tmp_path, monkeypatch):
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_the_reference_has_every_command_function_and_status(site):
     page = (site / "reference" / "commands.html").read_text("utf-8")
     for name, command in app.commands.items():
@@ -192,8 +194,9 @@ def visit(blank, address):
     assert complaints == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [False, True])
 def test_everybody_can_read_the_pages(site, visit, violations, every, width):
     found = sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
     dark = width == WIDTHS[0]
@@ -208,6 +211,7 @@ def test_everybody_can_read_the_pages(site, visit, violations, every, width):
         page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_pictures_are_turned_over_on_dark_pages(visit, dark):
     page = visit("how-it-works.html", dark=dark)
@@ -218,6 +222,7 @@ def test_pictures_are_turned_over_on_dark_pages(visit, dark):
     assert ("invert" in style) != dark
 
 
+@pytest.mark.slow
 def test_the_search_finds_pages(visit):
     page = visit("search.html?q=anchors")
     page.locator("#search-results li a").nth(5).wait_for()  # they appear one after the other

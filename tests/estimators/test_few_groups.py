@@ -68,6 +68,7 @@ def test_a_group_is_predicted_by_networks_that_did_not_see_it(machines):
     assert model.left_out_.outside.any()
 
 
+@pytest.mark.slow
 def test_targets_of_few_validation_groups_choose_nothing(machines):
     X, y, machine = machines
     brief = {key: one for key, one in BRIEF.items() if key != "twins"} | {"steps": 100}

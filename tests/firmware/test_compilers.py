@@ -39,10 +39,7 @@ def check(replay, build):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(one, marks=[pytest.mark.slow] * (one not in ("clang", "blocks of three")))
-        for one in BUILDS
-    ],
+    [pytest.param(one, marks=[pytest.mark.slow] * (one != "clang")) for one in BUILDS],
 )
 def test_a_build_has_the_bits_of_the_reference(replay, name):
     check(replay, BUILDS[name])
@@ -87,8 +84,9 @@ def test_nan_is_found_where_a_compiler_believes_that_there_is_none(
     assert opened.step(run, 65535) == 0
 
 
-@pytest.mark.parametrize("level", ["-O2", pytest.param("-O0", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("standard", ["gnu99", pytest.param("c99", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["-O2", "-O0"])
+@pytest.mark.parametrize("standard", ["gnu99", "c99"])
 def test_more_digits_than_a_float_has_are_not_kept(short_replay, standard, level):
     # The x87 computes with 64 bits, and GNU C keeps them unless told otherwise.
     options = (level, "-mfpmath=387", f"-std={standard}")

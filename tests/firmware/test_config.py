@@ -27,13 +27,10 @@ SETTINGS = {
 
 
 # Quickly, the others are left out together, below; maps and target curves also one by one.
-QUICK = ("TWIN_FLOAT", "TWIN_NEIGHBORS", "TWIN_SILU", "TWIN_INT16", "TWIN_INTERVALS")
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in SETTINGS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_that_is_off(native, packs, cases, tmp_path, setting):
     options = ("-fPIC", "-shared", "-DTWIN_HOST=0", f"-D{setting}=0")
     path = native.compile_c(tmp_path / "lib.so", *options, sources=native.PORTABLE)
@@ -47,6 +44,7 @@ def test_a_setting_that_is_off(native, packs, cases, tmp_path, setting):
     assert found[-1].tolist() == reference.evaluate_raw(pack, q).estimates.tolist()
 
 
+@pytest.mark.slow
 def test_with_either_kind_of_curve_or_none(native, packs, cases, tmp_path):
     names = ("mapped-relu", "curved", "mapped-silu-curved", "odd-widths")
     made = {name: cases.draw(packs, name) for name in names}

@@ -219,6 +219,7 @@ def test_a_setting_leaves_nothing_of_a_part(native, tmp_path, name, setting):
         assert native.run("nm", tmp_path / "part.o") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chip", "flash"),
     [

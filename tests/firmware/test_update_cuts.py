@@ -99,8 +99,9 @@ def assert_lived(total, cuts):
     assert total["failed"] < cuts / 1000
 
 
-def test_a_hundred_thousand_power_cuts(life, good, flash):
-    assert_lived(cut_everywhere(life(), good, flash, 40, 2_500), 100_000)
+@pytest.mark.parametrize("lives", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_every_power_cut_is_survived(life, good, flash, lives):
+    assert_lived(cut_everywhere(life(), good, flash, lives, 2_500), 2_500 * lives)
 
 
 @pytest.mark.slow

@@ -127,6 +127,7 @@ def test_true_values_teach_the_store_of_their_site(serving, peer, pack, expected
         assert client.answers("plant/a/prediction", 8)[-1] == a
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_the_broker_restarts(serving, peer, broker):
     x = queries(1500)
     with serving("--keep", "n") as service:
@@ -206,6 +207,7 @@ def test_bad_payloads_are_counted_and_reported_and_end_nothing(serving, peer, tm
     assert not [*(tmp_path / "stores").iterdir()]
 
 
+@pytest.mark.slow
 def test_a_burst_for_a_slow_service_is_answered_in_bounded_memory(serving, peer):
     # The broker keeps what the service has not acknowledged, however much that is.
     with serving("--backend", "numpy", "--keep", "n") as service:

@@ -270,15 +270,20 @@ def extracted(archive, folder):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """The source distribution, the wheel that is built from it, and one without a compiler."""
+    """The source distribution, and the wheel that is built from it."""
     home = tmp_path_factory.mktemp("built")
     done = subprocess.run([ROOT / "tools" / "wheel-sources"], capture_output=True, check=True)
     checkout = extracted({"fileobj": io.BytesIO(done.stdout)}, home / "checkout")
     sdist = build("sdist", checkout, home)
     (tree,) = extracted({"name": sdist}, home / "unpacked").iterdir()
     wheel = build("wheel", tree, home)
-    bare = build("wheel", checkout, home / "bare", CC="false")
-    return SimpleNamespace(checkout=checkout, sdist=sdist, wheel=wheel, bare=bare)
+    return SimpleNamespace(checkout=checkout, sdist=sdist, wheel=wheel)
+
+
+@pytest.fixture(scope="session")
+def bare(built, tmp_path_factory):
+    """The wheel of a machine without a compiler, from a checkout."""
+    return build("wheel", built.checkout, tmp_path_factory.mktemp("bare"), CC="false")
 
 
 def link(dist, extras, site, done, *paths):

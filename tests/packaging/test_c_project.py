@@ -65,6 +65,7 @@ def project(request, tiny_twin, four_twins, curve, tmp_path_factory):
     return c_project(job, pack).path
 
 
+@pytest.mark.slow
 def test_cmake_builds_it_as_it_is_and_the_example_prints_what_the_readme_says(
     project, run, promised, tmp_path
 ):

@@ -149,6 +149,7 @@ def test_the_example_prints_what_the_readme_says(stream_export, built, run, prom
     assert run(built / "model").strip() == promised(stream_export / "c")
 
 
+@pytest.mark.slow
 def test_every_sample_gives_the_same_bits_on_a_board(stream_export, push_c, expected, on_a_board):
     assert on_a_board(stream_export, push_c) == expected
 

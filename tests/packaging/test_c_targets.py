@@ -67,6 +67,7 @@ def test_the_header_names_the_targets(project):
     assert re.search(r"RMSE \| [\d.]+, [\d.]+;", readme)
 
 
+@pytest.mark.slow
 def test_scratch_suffices_on_every_kind_of_device(project, run, tmp_path):
     (tmp_path / "sizes.c").write_text(
         '#include "model.h"\n#include <stdio.h>\n'

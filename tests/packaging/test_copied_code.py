@@ -114,6 +114,7 @@ def check_sketch(lines, answer):
     assert side == inside
 
 
+@pytest.mark.slow
 def test_the_sketch_of_an_export_goes_on(sketch, plain_export, promised):
     project = plain_export / "c"
     runtime = sorted((project / "model").rglob("*.c"))

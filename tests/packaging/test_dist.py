@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from twinedge.pack import read_pack
 from twinedge.runtime.reference import evaluate
@@ -101,6 +99,10 @@ def test_the_source_distribution_has_nothing_of_this_machine(made, releasing):
 @pytest.mark.slow
 def test_the_bill_knows_every_file_and_what_it_needs(made):
     text = one(made, "*.cdx.json").read_text()
+    # Loading these takes seconds.
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     bill = json.loads(text)
     assert bill["metadata"]["timestamp"] == "2023-11-14T22:13:20+00:00"

@@ -253,6 +253,7 @@ def inputs(rows):
     return np.array([(*row[:2], *levels.get(row[2], (0, 0))) for row in rows], np.float32)
 
 
+@pytest.mark.slow
 def test_a_device_gives_the_same_bits_as_python(device, home):
     rows = queries(60, 1)
     rows += [(np.nan, 0.5, "eco"), (0.5, 0.5, "unknown"), (np.inf, -np.inf, "boost")]
@@ -264,6 +265,7 @@ def test_a_device_gives_the_same_bits_as_python(device, home):
     assert {"inside", "outside"} == set(flags)
 
 
+@pytest.mark.slow
 def test_a_query_that_is_refused_is_unknown(device):
     rows = [(0.1, 0.2, "eco"), (0.1, np.nan, "eco"), (0.1, 0.2, "eco")]
     first, refused, again = device(*(line(*row) for row in rows))
@@ -271,6 +273,7 @@ def test_a_query_that_is_refused_is_unknown(device):
     assert again == first
 
 
+@pytest.mark.slow
 def test_a_level_that_training_did_not_see_is_outside(device, home):
     (answer,) = device(line(0.1, 0.2, "holiday"))
     python = twinedge.load(home / "power.twin")
@@ -278,6 +281,7 @@ def test_a_level_that_training_did_not_see_is_outside(device, home):
     assert answer.endswith("outside")
 
 
+@pytest.mark.slow
 def test_it_learns_remembers_and_forgets_as_python_does(device, home):
     rows = queries(POINTS + 4, 2)
     truths = np.linspace(0.1, 0.9, len(rows), dtype=np.float32)
@@ -310,6 +314,7 @@ def test_it_learns_remembers_and_forgets_as_python_does(device, home):
     assert numbers_of(device(line(*asked))) == expected(twinedge.load(home / "power.twin"), asked_x)
 
 
+@pytest.mark.slow
 def test_a_pack_that_fails_its_self_test_predicts_nothing(device, reader, home):
     right = reader.read_pack(home / "power.twin").content
     header, sections = split(right)
@@ -323,6 +328,7 @@ def test_a_pack_that_fails_its_self_test_predicts_nothing(device, reader, home):
     assert device(line(0.1, 0.2, "eco"), program="unsound") == ["nan nan nan unknown"]
 
 
+@pytest.mark.slow
 def test_nothing_is_learnt_before_a_prediction(device, home):
     answers = device("truth 0.5", line(0.1, 0.2, "eco"))
     python = twinedge.load(home / "power.twin")

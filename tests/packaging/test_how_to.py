@@ -108,6 +108,7 @@ def build(run, project, *options):
     run("cmake", "--build", project / "build")
 
 
+@pytest.mark.slow
 def test_the_project_for_esp_idf_builds_and_predicts(run, exported, kconfig, tmp_path, monkeypatch):
     text = paste("esp-idf.md", exported)
     assert {"idf.py -C meter set-target esp32c3"} <= set(text.splitlines())

@@ -248,8 +248,9 @@ def test_messages_lead_to_the_installed_pages(refused, environment):
     assert Path(page).read_bytes() == (ROOT / "docs" / "troubleshooting.md").read_bytes()
 
 
-def test_a_wheel_from_the_source_distribution_is_that_from_a_checkout(built):
-    one, other = contents(built.wheel), contents(built.bare)
+@pytest.mark.slow
+def test_a_wheel_from_the_source_distribution_is_that_from_a_checkout(built, bare):
+    one, other = contents(built.wheel), contents(bare)
     (native,) = set(one) - set(other)
     assert re.fullmatch(r"twinedge/runtime/_native\..*so", native)
     assert set(other) <= set(one)
@@ -262,8 +263,9 @@ def test_the_wheel_is_small_and_serves_later_versions_of_python(built):
     assert "-cp310-abi3-" in built.wheel.name
 
 
-def test_without_a_compiler_all_but_the_extension_is_there(built, tmp_path):
-    with zipfile.ZipFile(built.bare) as archive:
+@pytest.mark.slow
+def test_without_a_compiler_all_but_the_extension_is_there(bare, tmp_path):
+    with zipfile.ZipFile(bare) as archive:
         archive.extractall(tmp_path)
     code = (
         "import sys; from pathlib import Path; from twinedge.runtime import native\n"

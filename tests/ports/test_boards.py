@@ -137,6 +137,7 @@ def test_a_map_costs_no_more_than_wider_layers(run):
     assert mapped.instructions_per_query <= MAPPED * plain.instructions_per_query
 
 
+@pytest.mark.slow
 def test_what_map_and_target_curve_cost_in_flash(run):
     board = "mps2-an386"
     for intervals, plain in (("", TEXT_BEFORE), (" with intervals", TEXT_BEFORE + INTERVALS_TEXT)):
@@ -177,6 +178,7 @@ def test_opening_a_pack_keeps_within_its_instructions(run, board):
     assert found.answers.opening < found.instructions_per_query
 
 
+@pytest.mark.slow
 def test_opening_in_one_go_and_bit_by_bit_takes_less_flash(run):
     found = run("relu", "mps2-an386", "-DTWIN_OPEN_STEPS=0", "-DTWIN_QUICK_OPEN=0")
     assert found.image.sizes.text <= 4210

@@ -18,7 +18,8 @@ from twinedge_export.boards.worst import PROGRAM, count_packs
 
 QUICK = "mps2-an386"
 BOARDS = [pytest.param(one, marks=() if one == QUICK else pytest.mark.slow) for one in all_ports()]
-# None of them was measured; few outputs and many, curves of all features and of some.
+# None of them was measured; few outputs and many, curves of all features and of some; the last one
+# has all parts.
 MODELS = {
     "map": Model.of(5, (24, 12), 9, map_outputs=11, map_rows=40),
     "few curves": Model.of(9, (16, 8), 8, map_outputs=9, map_rows=14, map_curves=2),
@@ -51,7 +52,9 @@ def test_reference_packs_with_curves_are_those_without(tmp_path):
 
 
 @pytest.mark.parametrize("intervals", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one != "both")) for one in MODELS]
+)
 @pytest.mark.parametrize("board", BOARDS)
 def test_flash_and_ram_are_predicted(builder, board, name, intervals):
     model = replace(MODELS[name], intervals=intervals)

@@ -29,12 +29,9 @@ PACKS = {
 }
 QUERIES, QUERIES_ON_AVR = 100, 16
 QUICK = "mps2-an386", 3  # of several targets
-# A board for each kernel, but linux-armhf, whose kernel has the source of one of linux-aarch64;
-# tests/firmware has those of this machine.
-ONE_OF_A_KIND = {
-    *("mps2-an386", "mps3-an547", "microbit", "riscv32-virt", "esp8266", "uno"),
-    "linux-aarch64",
-}
+# Of everything: boards with kernels in assembly, in C with intrinsics and in plain C, of 8 to 64
+# bits; tests/firmware has the kernels of this machine.
+QUICK_BOARDS = {"mps2-an386", "mps3-an547", "riscv32-virt", "uno", "linux-aarch64"}
 
 
 def check(pack, cases, images, count):
@@ -66,7 +63,7 @@ def draw(packs, cases, name):
         pytest.param(
             name,
             marks=[pytest.mark.slow]
-            * (name not in ONE_OF_A_KIND or port.core == platform.machine()),
+            * (name not in QUICK_BOARDS or port.core == platform.machine()),
         )
         for name, port in all_ports().items()
     ],

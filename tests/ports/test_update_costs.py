@@ -202,6 +202,7 @@ def printed(board):
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("board", [BOARDS[0], pytest.param(BOARDS[1], marks=pytest.mark.slow)])
 def test_parts_cost_what_the_page_says(costs, board):
     """Vectors of RFCs and signatures of ours are verified there, too, and wrong ones refused."""

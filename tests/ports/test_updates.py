@@ -244,6 +244,7 @@ def test_the_power_may_fail_at_every_write_of_a_long_trial(run, maker):
     assert cut_everywhere(run(), maker, range(220)) > 150
 
 
+@pytest.mark.slow
 def test_the_host_builds_a_device_for_any_pack(devices, tmp_path):
     key = Key.new(hmac_key=True)
     wide = random_pack(Model.of(12, (16, 16), 16, intervals=True))
