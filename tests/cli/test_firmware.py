@@ -117,6 +117,7 @@ def test_an_image_for_another_board_is_written_with_a_remark(cli, files, tmp_pat
     assert answer.err.startswith("Built for microbit (cortex-m0), as pico has no emulator here;")
 
 
+@pytest.mark.slow
 def test_limits_are_those_of_the_board_that_was_requested(refused, tmp_path):
     # An Uno has room for it; a Leonardo, whose boot loader is larger, does not.
     pack = random_pack(Model.of(8, (128, 128), 32))

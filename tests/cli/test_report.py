@@ -17,6 +17,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_page_with_ordinary_networks(cli, tiny_run, tmp_path):
     command = ("report", tiny_run, "--no-intervals", "--anchors", "8", "--ann-steps", "20")
     answer = cli(*command, "--json")

@@ -82,6 +82,7 @@ def test_the_digest_of_rows_knows_all_targets(run):
     assert digest.known(model.anchor_X_, model.anchor_y_[:, ::-1]).rows == 0
 
 
+@pytest.mark.slow
 def test_targets_may_be_named_in_any_of_three_ways(cli, table, tmp_path):
     names = table.with_name("plain.csv")
     names.write_text(table.read_text().replace('"CO, lab"', "CO"))

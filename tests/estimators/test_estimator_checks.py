@@ -22,7 +22,7 @@ BRIEF = {
     "activation": "relu",
     "learning_rate": 0.01,
     "weight_decay": 0.003,
-    "steps": 300,
+    "steps": 100,
 }
 OTHERS = [
     AnnRegressor(**BRIEF),

@@ -39,6 +39,7 @@ def model(machines):
     return fitted(machines)
 
 
+@pytest.mark.slow
 def test_five_validation_groups_decide_themselves(machines):
     model = fitted(machines, 5, steps=30)
     assert model.left_out_ is None
@@ -91,6 +92,7 @@ def test_no_network_leaves_out_groups_for_nothing(machines):
     assert model.left_out_ is None
 
 
+@pytest.mark.slow
 def test_groups_that_fit_holds_out_itself_may_be_few_as_well(machines):
     X, y, machine = machines
     model = TwinRegressor(**{**BRIEF, "steps": 30}).fit(X, y, groups=machine)

@@ -128,6 +128,7 @@ def test_columns_are_what_scikit_learn_calls_features(frame):
     assert not hasattr(model, "feature_names_in_")
 
 
+@pytest.mark.slow
 def test_our_own_calls_do_not_make_scikit_learn_warn(frame, tmp_path):
     table, load = frame
     with warnings.catch_warnings():

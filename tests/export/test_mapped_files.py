@@ -28,6 +28,7 @@ ALLOWED = {
     ("tflite", "int16, float edges"): 0.004,
     ("tflite", "int8, float edges"): 0.02,
 }
+QUICK_LEVELS = {("onnx", "float32"), ("onnx", "int8"), ("tflite", "int16, float edges")}
 PACKED = {"int8": 0.01, "int16": 0.002}
 KINDS = {
     "map": {"bins": 6},
@@ -93,7 +94,10 @@ def test_a_pack_predicts_like_its_model(model, steep, weights):
     assert off((found.mean, found.spread), model, steep[0][80:]) < PACKED[weights]
 
 
-@pytest.mark.parametrize(("form", "level"), ALLOWED)
+@pytest.mark.parametrize(
+    ("form", "level"),
+    [pytest.param(*one, marks=[pytest.mark.slow] * (one not in QUICK_LEVELS)) for one in ALLOWED],
+)
 def test_every_file_predicts_like_its_model(model, steep, tmp_path, form, level):
     X = steep[0][80:]
     (tmp_path / "model.twin").write_bytes(write_pack(quantise(model, ROWS)))

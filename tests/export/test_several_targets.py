@@ -104,6 +104,7 @@ def test_one_network_serves_all_targets(model, done):
     assert pack.singles[1].metadata["target"] == "y1"
 
 
+@pytest.mark.slow
 def test_fine_tuning_improves_no_target_at_the_cost_of_another(model):
     tuned = fine_tune(model, *model.validation_)
     assert (tuned.rmse(*model.validation_) <= 1.05 * model.rmse(*model.validation_)).all()

@@ -37,10 +37,8 @@ def check(replay, build):
     assert total > 40_000
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=[pytest.mark.slow] * (one != "clang")) for one in BUILDS],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BUILDS)
 def test_a_build_has_the_bits_of_the_reference(replay, name):
     check(replay, BUILDS[name])
 

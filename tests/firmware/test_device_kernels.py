@@ -57,7 +57,10 @@ def test_all_kernels_of_devices_are_listed(native):
     assert set(files(native)) == set(KERNELS)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel",
+    [pytest.param(one, marks=[pytest.mark.slow] * (one not in ("dsp", "rv32"))) for one in KERNELS],
+)
 def test_a_device_has_its_kernel_and_no_other(native, kernels_in, kernel):
     words = (*KERNELS[kernel], "-Os")
     chooser = native.FIRMWARE / "src" / "twin_open.c"

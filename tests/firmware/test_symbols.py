@@ -113,8 +113,11 @@ def main(tmp_path):
 @pytest.mark.parametrize(
     "setting",
     [
-        *("TWIN_BLOCK=4", "TWIN_HOST=0"),
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("TWIN_FLOAT=0", "TWIN_TEXT=0")),
+        "TWIN_HOST=0",
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("TWIN_BLOCK=4", "TWIN_FLOAT=0", "TWIN_TEXT=0")
+        ),
     ],
 )
 def test_a_program_with_other_settings_does_not_link(native, objects, main, tmp_path, setting):

@@ -163,6 +163,7 @@ def test_the_header_says_what_a_stream_takes(stream_export):
     assert "struct model_row {\n    float temp;" in header
 
 
+@pytest.mark.slow
 def test_the_single_file_form_has_it_too(stream_run, promised, run, tmp_path):
     twinedge.export(
         stream_run,

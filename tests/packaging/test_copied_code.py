@@ -131,6 +131,7 @@ def test_the_sketch_for_rows_of_a_table_goes_on(sketch, stones_export, promised)
     check_sketch([NOT_A_NUMBER, *lines[1:3], NOT_A_NUMBER, lines[4]], promised(project))
 
 
+@pytest.mark.slow
 def test_the_example_of_the_library_goes_on(sketch, native, firmware):
     folder = firmware / "examples" / "Predict"
     model = (folder / "model.c").read_text()

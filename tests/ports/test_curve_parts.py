@@ -73,6 +73,7 @@ def test_flash_and_ram_are_predicted(builder, board, name, intervals):
     assert abs(build.ram_bytes(model) - result.ram_bytes) <= 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("board", BOARDS)
 def test_no_query_exceeds_the_bound(builder, board):
     rng = np.random.default_rng(0)

@@ -38,7 +38,7 @@ COUNTS, QUERIES = (1, 5, 64), 8
 ON_UNO = {"relu": (1, 5, 8), "silu": (1, 5, 8), "neighbors-silu-int16": (1, 5, 8)}
 # And it has no flash for curves, which these packs do not have.
 NO_CURVES = {"uno": ("-DTWIN_MAP=0", "-DTWIN_TARGET_CURVE=0")}
-QUICK = {("mps2-an386", "neighbors-silu-int16"), ("uno", "relu")}
+QUICK = {("mps2-an386", "neighbors-silu-int16")}
 
 # What the store adds to the code on a Cortex-M4, with calls in floats and in integers.
 STORE_TEXT = 3524

@@ -214,6 +214,7 @@ def test_parts_cost_what_the_page_says(costs, board):
         assert count is None or stated[row][1] == pytest.approx(count, rel=0.02, abs=2), row
 
 
+@pytest.mark.slow
 def test_banks_take_little_flash_and_stack(costs):
     found = costs("mps2-an386", "HMAC")
     assert found.files["twin_slots"].text <= SLOTS_TEXT
@@ -238,6 +239,7 @@ def test_a_program_that_does_not_use_them_has_no_byte_of_them(builder, devices, 
         assert not any(kept.get(name, ())), name
 
 
+@pytest.mark.slow
 def test_a_device_of_80_kilobytes_has_room_for_two_packs(costs, devices, tmp_path):
     """The flagship twice in RAM, beside the program: what an ESP8266 has."""
     key = Key(HMAC_SHA256, None, bytes(range(32)))

@@ -26,6 +26,7 @@ def short(monkeypatch):
     monkeypatch.setitem(pair_gain.STEPS, "quick", 50)
 
 
+@pytest.mark.slow
 def test_twins_are_evaluated_in_every_way(cell):
     found = networks.twins(cell("twins", "wsb", members=2))
     assert found["sizes"] == [1, 2, 4, 8, 16, 32, 64]

@@ -90,7 +90,8 @@ def test_ctrl_c_leaves_a_model_that_predicts(stopped, curve):
         assert result["rmse"] < 0.5 * np.std(curve[1])
 
 
-@pytest.mark.parametrize("name", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGKILL"])
+@pytest.mark.slow  # quickly, test_trainer.py resumes in the same process
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
 def test_a_stopped_training_resumed_ends_with_the_bits_of_one_never_stopped(
     stopped, uninterrupted, curve, name
 ):

@@ -256,6 +256,7 @@ def brief(monkeypatch):
     monkeypatch.setitem(selection.PLANS, "normal", Plan(folds=60, final=120))
 
 
+@pytest.mark.slow
 def test_by_default_all_teach_and_a_run_records_it(brief, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((90, 2))
