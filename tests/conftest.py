@@ -86,7 +86,7 @@ def few_trees():
     """Learn intervals with few trees, which take most of the time of a brief training."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_HELD_OUT_TREES", "_TREES"):
-            patch.setattr(f"twinedge.estimators.difficulty.{name}", 30)
+            patch.setattr(f"twinedge.estimators.difficulty.{name}", 10)
         yield
 
 

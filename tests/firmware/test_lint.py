@@ -29,7 +29,8 @@ def test_no_warning_as_c99(native, programs, compiler):
     assert native.run(compiler, *options, *programs) == ""
 
 
-@pytest.mark.parametrize("compiler", ["g++", pytest.param("clang++", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_no_warning_as_cpp17(native, compiler):
     options = ("-std=c++17", *native.WARNINGS, SIGNS, *native.INCLUDES, "-x", "c++")
     assert native.run(compiler, *options, "-fsyntax-only", *native.SOURCES) == ""

@@ -138,7 +138,7 @@ def test_no_warning(compiled, compiler, options):
     compiled(*options, compiler=compiler)
 
 
-@pytest.mark.slow  # quickly, test_lint.py has the separate files
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_no_warning_as_cpp(compiled, compiler):
     compiled("-xc++", compiler=compiler, standard="c++17")

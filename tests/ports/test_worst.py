@@ -124,6 +124,7 @@ def test_packs_are_as_hostile_as_they_claim():
     assert np.isnan(missing).all()
 
 
+@pytest.mark.slow
 def test_a_pack_that_does_not_fit_is_not_counted(builder):
     like = references(("relu", "int8", False, True))[0]
     images = builder("uno", flags_for(random_pack(like)), PROGRAM)

@@ -52,7 +52,10 @@ def test_knots_are_values_of_the_feature_apart_from_each_other_and_reach_its_end
             assert (np.diff(knots) >= np.float32(0.0199)).all()
             assert (knots[0], knots[-1]) == (column.min(), column.max())
         else:
-            assert np.ptp(column) < 0.05 or len(np.unique(column)) <= 2 or len(x) < 60
+            between = (column - column.min() > 0.0201) & (column.max() - column > 0.0201)
+            # Of many values, quantiles may be all at the ends.
+            few = len(np.unique(column)) <= 9
+            assert between.sum() <= (0 if few else len(x) / 8 + 2)
 
 
 def test_a_step_has_a_knot_at_each_value_and_an_indicator_none():
