@@ -240,6 +240,7 @@ def test_a_fleet_is_ranked_by_one_of_the_targets(cli, refused, pack, table):
     refused("fleet", "site.store", "--pack", pack, "--target", "SO2", says=["NOX, CO"])
 
 
+@pytest.mark.slow
 def test_a_report_has_sections_on_each_target(cli, pack, table):
     answer = cli("report", pack, "--data", table, "--json")
     assert answer.code == 0

@@ -46,6 +46,7 @@ def test_five_validation_groups_decide_themselves(machines):
     assert not any(trial["stage"] == "across groups" for trial in model.trials_)
 
 
+@pytest.mark.slow
 def test_networks_leave_out_each_fold_of_groups(model):
     across = [trial for trial in model.trials_ if trial["stage"] == "across groups"]
     finalists = {(one["activation"], one["weight_decay"]) for one in across}

@@ -346,6 +346,7 @@ def test_anchors_count_as_much_as_their_weights(halves, tiny):
     )
 
 
+@pytest.mark.slow
 def test_intervals_cover_their_share_of_the_weight(plain, tiny):
     # Heavy rows are noisier: intervals that count rows alike would be too narrow for them.
     rng = np.random.default_rng(3)

@@ -52,6 +52,7 @@ def device(done):
     return load(done.folder / "model.twin")
 
 
+@pytest.mark.slow
 def test_anchors_have_all_targets(model, done, device):
     assert np.isfinite(model.anchor_y_[done.rows]).all()
     assert device.anchors == 16

@@ -61,7 +61,8 @@ def test_with_either_kind_of_curve_or_none(native, packs, cases, tmp_path):
             assert status == ("unsupported" if lacking else "ok"), (left_out, name)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
     options = ("-Os", "-fPIC", "-shared", "-DTWIN_HOST=0")
     off = [f"-D{setting}=0" for setting in SETTINGS]

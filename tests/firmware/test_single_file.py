@@ -123,13 +123,11 @@ def small_replay(make_replay):
 
 
 # What gcc warns of depends on its optimiser; what clang warns of does not.
+@pytest.mark.slow  # quickly, devices compile it
 @pytest.mark.parametrize(
     ("compiler", "options"),
     [
-        *(
-            pytest.param("gcc", options, marks=pytest.mark.slow)
-            for options in (("-O0",), ("-O1", "-fPIC"), ("-O2",))
-        ),
+        *(("gcc", options) for options in (("-O0",), ("-O1", "-fPIC"), ("-O2",))),
         ("clang", ("-O0",)),
     ],
     ids=str,

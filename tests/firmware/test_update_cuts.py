@@ -99,7 +99,7 @@ def assert_lived(total, cuts):
     assert total["failed"] < cuts / 1000
 
 
-@pytest.mark.parametrize("lives", [10, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lives", [5, pytest.param(40, marks=pytest.mark.slow)])
 def test_every_power_cut_is_survived(life, good, flash, lives):
     assert_lived(cut_everywhere(life(), good, flash, lives, 2_500), 2_500 * lives)
 

@@ -157,6 +157,7 @@ def with_section(text, kind, change):
     return f"{text[:start]}{array}{text[end:]}"
 
 
+@pytest.mark.slow
 def test_a_sketch_whose_pack_fails_its_self_test_says_so_each_time(
     sketch, native, firmware, tmp_path
 ):

@@ -251,6 +251,7 @@ def hours(tmp_path_factory):
     return home
 
 
+@pytest.mark.slow
 def test_times_of_two_centuries_to_the_last_bit(opened, hours, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = opened(hours / "page.html")

@@ -334,7 +334,9 @@ def assert_evaluates(fast, pack, x, neighbors):
 
 
 @needs_c
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(one, marks=[pytest.mark.slow] * (one > 3)) for one in range(8)]
+)
 def test_one_pass_in_c_has_the_bits_of_each_target(random_pack, seed):
     rng = np.random.default_rng([41, seed])
     pack = random_pack(

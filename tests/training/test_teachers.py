@@ -276,6 +276,7 @@ def test_by_default_all_teach_and_a_run_records_it(brief, tmp_path):
     assert load_run(tmp_path / "run").model.teaching_ == teaching
 
 
+@pytest.mark.slow
 def test_own_estimators_teach_even_a_quick_training(brief, tmp_path):
     X = np.random.default_rng(0).random((80, 2))
     model = TwinRegressor(

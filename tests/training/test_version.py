@@ -31,17 +31,17 @@ def train() -> dict[str, object]:
     from twinedge.training.selection import PLANS
 
     rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (90, 3))
-    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=90)
+    X = rng.uniform(-1, 1, (70, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=70)
     usual = PLANS["normal"]
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.setitem(PLANS, "normal", replace(usual, folds=16, final=40))
         for name in ("_HELD_OUT_TREES", "_TREES"):
             patch.setattr(f"twinedge.estimators.difficulty.{name}", 30)
-        model = TwinRegressor(random_state=0).fit(X[:80], y[:80])
+        model = TwinRegressor(random_state=0).fit(X[:60], y[:60])
         export(model, f"{folder}/out", formats=("twin",), tolerance=10.0)
         device = load(f"{folder}/out/model.twin", backend="numpy")
-        mean, scale = device.predict(X[80:], return_std=True)
+        mean, scale = device.predict(X[60:], return_std=True)
     return {
         "version": VERSION,
         "defaults": {
@@ -57,7 +57,7 @@ def train() -> dict[str, object]:
         "taught": bool(model.teaching_ and model.teaching_["taught"]),
         "numbers": {
             "trials": [trial["rmse_val"] for trial in model.trials_],
-            "predictions": model.predict(X[80:]).tolist(),
+            "predictions": model.predict(X[60:]).tolist(),
             "pack": mean.tolist(),
             "scales": scale.tolist(),
         },
