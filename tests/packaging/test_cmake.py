@@ -183,7 +183,7 @@ def test_a_cross_compiler_decides_about_host_kernels(
     assert f"TWINEDGE_HOST:BOOL={host}\n" in (tmp_path / "CMakeCache.txt").read_text()
 
 
-@pytest.mark.slow  # quickly, test_how_to.py builds the projects of its pages
+@pytest.mark.slow  # quickly, test_how_to.py builds an application for Zephyr
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_gets_sources_headers_and_settings(
     build, unpacked, kconfig, tmp_path, framework

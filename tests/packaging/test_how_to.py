@@ -120,7 +120,6 @@ def test_the_project_for_esp_idf_builds_and_predicts(run, exported, kconfig, tmp
     assert found == pytest.approx(predicted(exported, [0.5, 0.5, 0]), abs=2e-5)
 
 
-@pytest.mark.slow
 def test_the_application_for_zephyr_builds_and_predicts(run, export, kconfig, tmp_path):
     home = export()
     text = paste("zephyr.md", home)

@@ -110,7 +110,7 @@ def fields(content):
 @pytest.fixture(scope="module")
 def library(native, tmp_path_factory):
     path = tmp_path_factory.mktemp("library") / "libtwin.so"
-    return native.load(native.compile_c(path, *native.USUAL, "-shared"))
+    return native.load(native.compile_c(path, *native.USUAL, "-O0", "-shared"))
 
 
 def set_aside(run, firmware, machine, cases, folder):
