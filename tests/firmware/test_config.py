@@ -26,10 +26,7 @@ SETTINGS = {
 }
 
 
-# Quickly, the others are left out together, below; maps and target curves also one by one.
-
-
-@pytest.mark.slow
+@pytest.mark.slow  # quickly, all are off at once, below
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_setting_that_is_off(native, packs, cases, tmp_path, setting):
     options = ("-fPIC", "-shared", "-DTWIN_HOST=0", f"-D{setting}=0")
@@ -61,8 +58,7 @@ def test_with_either_kind_of_curve_or_none(native, packs, cases, tmp_path):
             assert status == ("unsupported" if lacking else "ok"), (left_out, name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", ["gcc", pytest.param("clang", marks=pytest.mark.slow)])
 def test_everything_off_at_once_is_smaller(native, tmp_path, compiler):
     options = ("-Os", "-fPIC", "-shared", "-DTWIN_HOST=0")
     off = [f"-D{setting}=0" for setting in SETTINGS]

@@ -203,7 +203,7 @@ def printed(board):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("board", [BOARDS[0], pytest.param(BOARDS[1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("board", BOARDS)
 def test_parts_cost_what_the_page_says(costs, board):
     """Vectors of RFCs and signatures of ours are verified there, too, and wrong ones refused."""
     found, stated = table(costs, board), printed(board)
