@@ -73,6 +73,8 @@ class Benchmark:
         Adds the script's own options to the command line.
     needs : tuple of str
         Benchmarks whose published cells are summarised, too: they come first.
+    given : function, optional
+        Cells that those benchmarks have computed already, by their names here.
     trained : function, optional
         Whether the cell of this key depends on the training; all of them by default.
     valid : function, optional
@@ -94,6 +96,7 @@ class Benchmark:
     packages: tuple[str, ...] = PACKAGES
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     needs: tuple[str, ...] = ()
+    given: Callable[[], Cells] = dict
     trained: Callable[[str], bool] = lambda key: True
     valid: Callable[[str, dict[str, Any], Namespace], bool] = lambda key, cell, options: True
     pages: Callable[[Record], Tables] = lambda record: {}
@@ -117,7 +120,7 @@ class Benchmark:
         return parser
 
     def known(self, options: Namespace) -> Cells:
-        """Return the cells of today's training, by key: of the results, and of all lines."""
+        """Return the cells of today's training, by key: of the results, of all lines, and given."""
         record = read_record(options.results)
         stored = (
             (part["training"], key, cell)
@@ -130,7 +133,8 @@ class Benchmark:
             for version, key, cell in chain(stored, lines)
             if version == VERSION or not self.trained(key)
         }
-        return {key: found[key] for key in sorted(found) if self.valid(key, found[key], options)}
+        found = {key: one for key, one in found.items() if self.valid(key, one, options)}
+        return dict(sorted((found | self.given()).items()))
 
     def missing(self, options: Namespace) -> list[Job]:
         """List the cells that the options ask for and that are not known, in their order."""

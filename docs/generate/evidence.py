@@ -84,7 +84,8 @@ def rivals(figure: Any) -> None:
 
 def intervals(figure: Any) -> None:
     """Interval scores relative to those of three other kinds of intervals."""
-    rows = results("intervals")["summary"]["4x64-64"]["sets"]
+    (summary,) = results("intervals")["summary"].values()
+    rows = summary["sets"]
     axes = figure.subplots()
     axes.axvline(1, color=GREY, lw=0.8, ls="--")
     for number, (key, mark, colour, words) in enumerate(
@@ -97,7 +98,7 @@ def intervals(figure: Any) -> None:
         places = [place + (number - 1) / 6 for place in range(len(rows))]
         axes.plot([one[key] for one in rows], places, mark, ms=4, color=colour, label=words)
     axes.set(xlabel="interval score, relative to that of other intervals", xscale="log")
-    _plain_ticks(axes, [0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
+    _plain_ticks(axes, [0.002, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1])
     _names(axes, [one["dataset"] for one in rows])
     axes.legend(loc="upper left", bbox_to_anchor=(0, 0.75))
 

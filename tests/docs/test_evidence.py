@@ -1,4 +1,4 @@
-"""Plots of the evidence show what the files of results hold."""
+"""Plots and sentences of the evidence say what the files of results hold."""
 
 import json
 import re
@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLOTS = ("accuracy", "rivals", "intervals", "adaptation", "speed")
+COUNTS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +57,36 @@ def test_rounding_is_no_difference_but_words_are(tool):
     assert list(tool.differences(one, one.replace("1.23", "1.33"))) == ["1.33 is 1.23"]
     assert list(tool.differences(one, one.replace("90", "91"))) == ["91 is 90"]
     assert list(tool.differences(one, one.replace(" %", ""))) == ["lines, or what is written"]
+
+
+def page(name):
+    """A page without its line breaks."""
+    return " ".join((ROOT / name).read_text("utf-8").split())
+
+
+def test_sentences_about_accuracy_are_true(tool):
+    lines = [line for line in tool.results("accuracy")["summary"] if line["splits"] == 25]
+    assert len(lines) == 9
+    (behind,) = (line for line in lines if line["rmse_pack"] > line["paper_best"])
+    errors = (behind["rmse_pack"] - behind["paper_best"]) / behind["standard_error"]
+    assert errors == pytest.approx(1.5, abs=0.25)
+    covered = [100 * line["coverage"] for line in lines]
+    low, high = round(min(covered)), round(max(covered))
+    readme, evidence = page("README.md"), page("docs/evidence.md")
+    assert "On eight of the paper's nine data sets, the pack with 32 anchors is more" in readme
+    assert "on the ninth one and a half standard errors behind it" in readme
+    assert f"90 % intervals hold {low} to {high} % of the true values" in readme
+    assert f"in the 90 % intervals of the pack, from {low} to {high} %" in evidence
+    assert f"`{behind['dataset']}` is the one set where the paper's best method" in evidence
+    assert "stays ahead, by one and a half standard errors" in evidence
+
+
+def test_the_sentence_below_the_plot_of_intervals_is_true(tool):
+    (found,) = tool.results("intervals")["summary"].values()
+    ratios = [
+        line[f"to_{kind}"]
+        for line in found["sets"]
+        for kind in ("constant", "networks", "boosting")
+    ]
+    above = COUNTS[sum(ratio > 1 for ratio in ratios)]
+    assert f"set by set: all but {above} are below 1" in page("docs/intervals.md")
