@@ -90,3 +90,20 @@ def test_the_sentence_below_the_plot_of_intervals_is_true(tool):
     ]
     above = COUNTS[sum(ratio > 1 for ratio in ratios)]
     assert f"set by set: all but {above} are below 1" in page("docs/intervals.md")
+
+
+def test_sentences_about_the_coverage_of_groups_are_true(tool):
+    record = tool.results("group_coverage")
+    concrete, buildings, yachts = record["summary"]
+    text = page("docs/intervals.md")
+    for words, between, one in (
+        ("mixes of concrete", "in the pack ", concrete),
+        ("shapes of buildings", "", buildings),
+        ("hulls of yachts", "", yachts),
+    ):
+        said = f"{words} {one['coverage']:.3f} ({between}{one['coverage_pack']:.3f})"
+        assert said in text
+    alone = [f"{one['coverage_validation_only']:.3f}" for one in record["summary"]]
+    assert f"they would cover {alone[0]}, {alone[1]} and {alone[2]}" in text
+    covered = [one["float"]["coverage"] for key, one in record["cells"].items() if "/ee/" in key]
+    assert f"a single division is between {min(covered):.2g} and {max(covered):.0f}" in text
