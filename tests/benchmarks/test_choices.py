@@ -67,3 +67,14 @@ def test_the_page_shows_the_published_summary(record):
         best, which = min(line["fixed"].values()), line["best"].replace(" ", ", ")
         shown = f"{line['default']:.4g} | {best:.4g} | {which} | {line['ratio']:.2f}"
         assert f"| {line['dataset']} | {shown} |" in page
+
+
+def test_the_page_says_in_words_what_the_summary_says(record):
+    page = " ".join((ROOT / "docs" / "training.md").read_text().split())
+    lines = {line["dataset"]: line for line in record["summary"]}
+    worse = lines["yh"]["fixed"][lines["wsb"]["best"]] / lines["yh"]["default"] - 1
+    assert lines["wsb"]["best"] == "silu 0.1"
+    assert f"is best on `wsb` and {worse:.0%}".replace("%", " %") + " worse" in page
+    behind = [name for name, line in lines.items() if line["ratio"] > 1.01]
+    assert len(behind) == 3
+    assert "level or ahead on six sets, and behind the best in hindsight on three" in page
