@@ -67,16 +67,16 @@ def measure(
     """Squared errors ``(v,)`` of all anchors and of each method, and each relative spread."""
     X, y, twins = model.anchor_X_, model.anchor_y_, len(model.weights_)
 
-    def judged(anchors: Any) -> tuple[np.ndarray, float]:
+    def scored(anchors: Any) -> tuple[np.ndarray, float]:
         estimates = model.estimates(validation[0], anchors=anchors)
         spread = float(np.sqrt(estimates.var(axis=1).mean()))
         return np.square(estimates.mean(axis=1) - validation[1]), spread
 
     errors, spreads = {}, {}
-    errors["all"], everyone = judged("all")
+    errors["all"], everyone = scored("all")
     for name, method in METHODS.items():
         draws = [
-            judged(select(X, y, k, name, model=model, validation=validation, twins=twins, seed=n))
+            scored(select(X, y, k, name, model=model, validation=validation, twins=twins, seed=n))
             for n in range(DRAWS if name == "random" else 1)
         ]
         errors[name] = np.mean([squares for squares, _ in draws], axis=0)

@@ -11,7 +11,7 @@ import pytest
 from twinedge.silence import silence
 
 
-def test_nothing_is_heard_by_whatever_way(capfd):
+def test_nothing_is_printed_by_whatever_way(capfd):
     print("before")
     with silence():
         print("Python")

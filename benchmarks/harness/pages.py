@@ -92,8 +92,8 @@ def with_versions(page: str) -> str:
             return found["link"]
         today = "" if version == VERSION else f", not today's {VERSION}"
         wanted = f"of training version {version}{today}"
-        said = " ".join((found["version"] or "").split())  # however its lines are broken
-        return found[0] if said == wanted else f"{found['link']} {wanted}"
+        shown = " ".join((found["version"] or "").split())  # however its lines are broken
+        return found[0] if shown == wanted else f"{found['link']} {wanted}"
 
     return _LINK.sub(versioned, page)
 

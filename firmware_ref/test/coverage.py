@@ -65,7 +65,7 @@ def run_tests(folder: Path) -> None:
 
 def read_counters(folder: Path) -> dict[str, list[int]]:
     """Return lines reached and in total, and likewise branches, of each file below src."""
-    said = subprocess.run(
+    listing = subprocess.run(
         ["gcov", "--json-format", "--stdout", "--branch-probabilities", *folder.rglob("*.gcda")],
         capture_output=True,
         check=True,
@@ -73,7 +73,7 @@ def read_counters(folder: Path) -> dict[str, list[int]]:
     ).stdout
     lines: dict[tuple[str, int], int] = {}
     branches: dict[tuple[str, int, int], int] = {}
-    for report in said.splitlines():
+    for report in listing.splitlines():
         for one in json.loads(report)["files"]:
             path = (ROOT / one["file"]).resolve()
             if SOURCES not in path.parents:

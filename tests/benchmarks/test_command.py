@@ -77,9 +77,9 @@ def test_what_is_due_runs_and_a_failure_stops_nothing(bench, plans, started, cap
         ["benchmarks.broken", "--jobs", "3"],
         ["benchmarks.late", "--jobs", "3"],
     ]
-    said = capsys.readouterr().err
-    assert "public is left out: it needs --data FOLDER" in said
-    assert "failed: broken; what they finished is kept" in said
+    printed = capsys.readouterr().err
+    assert "public is left out: it needs --data FOLDER" in printed
+    assert "failed: broken; what they finished is kept" in printed
 
 
 def test_a_cluster_and_public_splits_are_passed_on(bench, plans, started):

@@ -189,10 +189,10 @@ def test_normal_quantiles_have_no_heavy_tails(public):
 
 def test_a_verdict_allows_for_errors_and_digits(benchmark_named):
     literature = benchmark_named("literature")
-    said = partial(literature.compare, "energy", "rmse")  # the best is printed as 0.42
-    assert [said(one, 0.0) for one in (0.41, 0.418, 0.424, 0.43)] == [
+    verdict = partial(literature.compare, "energy", "rmse")  # the best is printed as 0.42
+    assert [verdict(one, 0.0) for one in (0.41, 0.418, 0.424, 0.43)] == [
         *("ahead", "level", "level", "behind")
     ]
-    assert [said(one, 0.02) for one in (0.39, 0.41, 0.46)] == ["ahead", "level", "behind"]
+    assert [verdict(one, 0.02) for one in (0.39, 0.41, 0.46)] == ["ahead", "level", "behind"]
     assert literature.best("energy", "rmse") == (0.42, "WGBoost")
     assert literature.best("naval-propulsion-plant", "nll") == (-5.63, "deep ensembles")

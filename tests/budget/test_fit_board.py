@@ -78,8 +78,8 @@ def test_scores_are_those_of_real_packs(four_twins, curve, firmware):
             (1, 8, "int8"),
         ]
     ]
-    judged = [(shape, board_verdict(shape, UNO, firmware)) for shape in shapes]
-    attempts = fit_board._score(four_twins, judged, (X, y), seed=3)
+    verdicts = [(shape, board_verdict(shape, UNO, firmware)) for shape in shapes]
+    attempts = fit_board._score(four_twins, verdicts, (X, y), seed=3)
     assert [one.model for one in attempts] == [replace(one, activation="relu") for one in shapes]
     for one in attempts:
         twins = one.model.twins
@@ -105,20 +105,20 @@ def test_a_network_that_no_pack_holds_is_left_out(four_twins, curve, firmware):
     broken = fit_board.copy(four_twins)
     broken.weights_ = four_twins.weights_ * np.array([1, np.nan, 1, 1], np.float32)[:, None]
     shapes = [Model.of(3, (6, 5), 8, twins=twins) for twins in (1, 2, 4)]
-    judged = [(shape, board_verdict(shape, UNO, firmware)) for shape in shapes]
-    attempts = fit_board._score(broken, judged, (curve[0][:9], curve[1][:9]), seed=0)
+    verdicts = [(shape, board_verdict(shape, UNO, firmware)) for shape in shapes]
+    attempts = fit_board._score(broken, verdicts, (curve[0][:9], curve[1][:9]), seed=0)
     assert [one.model.twins for one in attempts] == [1]
 
 
 def test_a_search_is_the_same_with_the_same_seed(points, firmware, monkeypatch):
     monkeypatch.setattr(fit_board, "WIDTHS", (8, 4, 2))
     monkeypatch.setattr(fit_board, "TWINS", (2, 1))
-    said = []
-    one = search(*points, UNO, firmware, anchors=8, tries=2, say=said.append, **TINY)
+    messages = []
+    one = search(*points, UNO, firmware, anchors=8, tries=2, say=messages.append, **TINY)
     assert one == search(*points, UNO, firmware, anchors=8, tries=2, **TINY)
     assert {one.model.hidden for one in one.attempts} == {(8, 8), (4, 4)}
     assert {one.model.intervals for one in one.attempts} == {True}
-    assert said == [
+    assert messages == [
         *("Training width 8, twins 2", "Scoring width 8"),
         *("Training width 4, twins 2", "Scoring width 4"),
     ]
@@ -152,15 +152,15 @@ def test_models_with_a_map_take_its_room(firmware, mapped_firmware, complaint):
 
 
 def test_maps_are_tried_on_request_where_they_can_be(points, firmware, mapped_firmware):
-    X, said = points[0][0], []
+    X, messages = points[0][0], []
     for input_map, kinds in (("none", [0]), (5, [5]), ("auto", [0, 16])):
-        assert fit_board.map_kinds(input_map, X, UNO, mapped_firmware, said.append) == kinds
+        assert fit_board.map_kinds(input_map, X, UNO, mapped_firmware, messages.append) == kinds
     long = np.tile(X, (40, 1))
-    assert fit_board.map_kinds("auto", long, UNO, mapped_firmware, said.append) == [0, 16]
-    assert fit_board.map_kinds("auto", X > 0, UNO, mapped_firmware, said.append) == [0]
-    assert said == []
-    assert fit_board.map_kinds("auto", X, UNO, firmware, said.append) == [0]
-    assert said == ["Without input maps: the runtime was not run with one on avr5"]
+    assert fit_board.map_kinds("auto", long, UNO, mapped_firmware, messages.append) == [0, 16]
+    assert fit_board.map_kinds("auto", X > 0, UNO, mapped_firmware, messages.append) == [0]
+    assert messages == []
+    assert fit_board.map_kinds("auto", X, UNO, firmware, messages.append) == [0]
+    assert messages == ["Without input maps: the runtime was not run with one on avr5"]
 
 
 def test_a_search_with_maps_scores_real_packs(points, mapped_firmware, monkeypatch):
@@ -168,7 +168,7 @@ def test_a_search_with_maps_scores_real_packs(points, mapped_firmware, monkeypat
     monkeypatch.setattr(fit_board, "TWINS", (2,))
     (X, y), (held_X, held_y) = points
     points = (X, np.exp(y / y.std())), (held_X, np.exp(held_y / y.std()))
-    models, said = [], []
+    models, messages = [], []
 
     def kept(model, *others):
         models.append(model)
@@ -176,9 +176,9 @@ def test_a_search_with_maps_scores_real_packs(points, mapped_firmware, monkeypat
 
     score = fit_board._score
     monkeypatch.setattr(fit_board, "_score", kept)
-    options = {"anchors": 8, "input_map": "auto", "target_curve": "log", "say": said.append}
+    options = {"anchors": 8, "input_map": "auto", "target_curve": "log", "say": messages.append}
     found = search(*points, UNO, mapped_firmware, **options, **TINY)
-    assert [one for one in said if "Training" in one] == [
+    assert [one for one in messages if "Training" in one] == [
         "Training width 8, twins 2",
         "Training width 8 with a map, twins 2",
     ]

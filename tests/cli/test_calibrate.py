@@ -52,7 +52,7 @@ def test_another_file_may_be_written(cli, pack, fresh, tmp_path):
     assert "40 rows cannot support 0.99: left out." in answer.out
 
 
-def test_a_c_project_beside_the_pack_is_said_to_be_older(cli, pack, fresh, tmp_path):
+def test_a_c_project_beside_the_pack_is_reported_as_older(cli, pack, fresh, tmp_path):
     (tmp_path / "c").mkdir()
     answer = cli("calibrate", pack, fresh, "--json")
     assert answer.err == f"{tmp_path / 'c'} still holds the old intervals: export again for C\n"

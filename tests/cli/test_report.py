@@ -61,8 +61,8 @@ def test_text_sheet_and_figures(cli, tiny_run, tmp_path):
     found = cli("report", tiny_run, *QUICK, "--format", "csv", "-o", "r.csv", "--json").json
     with (tmp_path / "r.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    judged = [row for row in rows if (row["table"], row["row"]) == ("predictions", "test")]
-    assert float(next(r["value"] for r in judged if r["quantity"] == "RMSE")) == found["rmse"]
+    scores = [row for row in rows if (row["table"], row["row"]) == ("predictions", "test")]
+    assert float(next(r["value"] for r in scores if r["quantity"] == "RMSE")) == found["rmse"]
     # With intervals by default.
     levels = [one["claimed"] for one in found["intervals"]]
     assert levels == [0.5, 0.8, 0.9, 0.95]
@@ -81,7 +81,7 @@ def test_without_measurements_there_is_no_verdict_on_boards(cli, tiny_run, tmp_p
     assert set(found["boards"].values()) == {"not measured"}
     written = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "The runtime has not been measured on any core" in written
-    assert "no board can be said to hold it" in written
+    assert "no board is known to hold it" in written
 
 
 BAD = [

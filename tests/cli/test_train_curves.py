@@ -86,7 +86,7 @@ def test_a_device_adapts_to_points_in_units_of_the_target(cli, trained, table, p
     assert answer.json["rmse_shipped"] == pytest.approx(shipped, rel=0.01)
 
 
-def test_a_curve_is_chosen_and_the_numbers_are_told(cli, table, tiny):
+def test_a_curve_is_chosen_and_the_numbers_are_printed(cli, table, tiny):
     given = ("train", table, "--target", "price", "--target-curve", "auto", *tiny)
     answer = cli(*given, "-o", "run")
     assert answer.code == 0, answer.err
@@ -101,7 +101,7 @@ def test_a_curve_is_chosen_and_the_numbers_are_told(cli, table, tiny):
     assert load_run(Path("run")).model.resolved().target_curve == kind
 
 
-def test_why_no_curve_was_compared_is_told(cli, curve_csv, tiny):
+def test_why_no_curve_was_compared_is_printed(cli, curve_csv, tiny):
     answer = cli("train", curve_csv, "--target", "level", "--target-curve", "auto", *tiny)
     assert answer.code == 0, answer.err
     assert "No target curve was compared with none: the skewness" in " ".join(answer.out.split())
@@ -156,7 +156,7 @@ def test_check_learns_the_curve_as_well(cli, table, monkeypatch):
     assert found["auto"]["rmse_twin"] > 0
 
 
-def test_a_map_is_trained_and_told(cli, table, tiny):
+def test_a_map_is_trained_and_printed(cli, table, tiny):
     answer = cli("train", table, "--target", "price", "--input-map", 4, "-o", "run", *tiny)
     assert answer.code == 0, answer.err
     assert "curves of at most 4 pieces in front of the networks" in answer.out

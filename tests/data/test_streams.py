@@ -54,7 +54,7 @@ def test_rows_without_a_full_window_are_counted(even):
 
 
 @pytest.mark.parametrize(("gap", "kept"), [("11 min", 98), (12, 98), ("9min", 96), (None, 96)])
-def test_what_a_gap_is_can_be_said(even, gap, kept):
+def test_what_counts_as_a_gap_is_an_option(even, gap, kept):
     assert len(read_table(even[0], target="y", time="t", derive=EVERY, gap=gap).y) == kept
 
 

@@ -101,8 +101,8 @@ def test_sentences_about_the_coverage_of_groups_are_true(tool):
         ("shapes of buildings", "", buildings),
         ("hulls of yachts", "", yachts),
     ):
-        said = f"{words} {one['coverage']:.3f} ({between}{one['coverage_pack']:.3f})"
-        assert said in text
+        sentence = f"{words} {one['coverage']:.3f} ({between}{one['coverage_pack']:.3f})"
+        assert sentence in text
     alone = [f"{one['coverage_validation_only']:.3f}" for one in record["summary"]]
     assert f"they would cover {alone[0]}, {alone[1]} and {alone[2]}" in text
     covered = [one["float"]["coverage"] for key, one in record["cells"].items() if "/ee/" in key]

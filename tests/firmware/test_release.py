@@ -319,7 +319,7 @@ def test_a_pack_at_an_odd_address_is_refused(native, library, releases, pack):
         assert native.name_of(status) == "alignment"
 
 
-def test_opening_pays_no_heed_to_them(open_pack, releases, pack):
+def test_opening_ignores_them(open_pack, releases, pack):
     """Programs that do not know these sections open packs that have them."""
     data = releases.release(pack)
     for kind in (Kind.SELF_TEST, Kind.IDENTITY, Kind.SIGNATURE):

@@ -199,7 +199,7 @@ def test_without_findings_the_worst_are_those_that_are_off(found):
     assert well == sorted(well, reverse=True)
 
 
-def test_a_target_curve_is_checked_in_scales_and_told_in_units_of_the_target(fleet_pack, tmp_path):
+def test_a_target_curve_is_checked_in_scales_and_shown_in_units(fleet_pack, tmp_path):
     pack = read_pack(fleet_pack.read_bytes())
     X = np.random.default_rng(1).uniform([-1, -5, -120], [1, 15, 80], (20, 3)).astype(np.float32)
     mean, _, scale = load(fleet_pack).evaluator.raw(quantise(pack, X)).astype(float)

@@ -63,7 +63,7 @@ def test_what_each_device_has_for_itself_is_not_for_retraining():
     assert gain.rmse_retrained_adapted < 0.8 * gain.rmse_retrained
 
 
-def test_both_are_told_apart():
+def test_both_are_distinguished():
     gain = estimate_gain(PACK, fleet(bent, of_device=0.6, devices=200)[0])
     total = 4 / 9 + 0.36 + 0.25
     assert gain.worthwhile
@@ -105,7 +105,7 @@ def test_features_that_never_change_do_no_harm():
     assert np.mean((z - found) ** 2) < 0.3
 
 
-def test_errors_on_a_target_curve_are_told_in_units_of_the_target():
+def test_errors_on_a_target_curve_are_in_units_of_the_target():
     points, _ = fleet(bent, of_device=0.4)
     steps = np.linspace(-3, 3, 2**12 + 1)
     values = np.rint(1e5 * np.exp(steps)).astype(np.int32)

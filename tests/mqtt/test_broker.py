@@ -131,7 +131,7 @@ def until(connection, condition):
 def test_what_a_lost_session_brings_again_is_acknowledged_once(connection, monkeypatch):
     monkeypatch.setattr("twinedge.mqtt.broker._FIRST_PAUSE", 0.05)
     monkeypatch.setattr("twinedge.mqtt.broker._STABLE", 0.0)
-    heard = []
+    received = []
 
     messages = delivered(0, b"once") + delivered(1, b"x") + delivered(2, b"y")
 
@@ -143,7 +143,7 @@ def test_what_a_lost_session_brings_again_is_acknowledged_once(connection, monke
         time.sleep(0.2)  # in which nothing may be acknowledged
         stream.sendall(delivered(1, b"x", again=True))
         stream.settimeout(0.3)
-        heard.append(stream.recv(1 << 16))
+        received.append(stream.recv(1 << 16))
 
     one = connection(answering(ACCEPTED, SUBSCRIBED + messages), second)
     unsure, late, lost = until(one, lambda arrived: len(arrived) == 3)
@@ -155,11 +155,11 @@ def test_what_a_lost_session_brings_again_is_acknowledged_once(connection, monke
     one.acknowledge(late)  # the broker has not sent it again yet
     (again,) = until(one, lambda arrived: arrived)
     one.acknowledge(again)
-    until(one, lambda _: heard)
-    assert heard == [packet(0x40, b"\x00\x01")]
+    until(one, lambda _: received)
+    assert received == [packet(0x40, b"\x00\x01")]
 
 
-def test_an_answer_that_a_broker_refuses_is_told_and_done(connection):
+def test_an_answer_that_a_broker_refuses_is_reported_and_done(connection):
     refusal = b"\x40\x03\x00\x02\x97"  # PUBACK: over a quota
     one = connection(answering(ACCEPTED, SUBSCRIBED + delivered(1, b"x"), refusal, b""))
     (message,) = until(one, lambda arrived: arrived)
@@ -170,7 +170,7 @@ def test_an_answer_that_a_broker_refuses_is_told_and_done(connection):
 
 
 def test_while_the_broker_does_not_read_nothing_more_is_taken_from_it(connection):
-    count, payload, heard = 600, bytes(1 << 16), []
+    count, payload, received = 600, bytes(1 << 16), []
     is_full, may_read = threading.Event(), threading.Event()
 
     def slow(stream):
@@ -181,7 +181,7 @@ def test_while_the_broker_does_not_read_nothing_more_is_taken_from_it(connection
         total = 0
         while total < count * len(payload):
             total += len(stream.recv(1 << 20))
-        heard.append(total)
+        received.append(total)
 
     one = connection(slow)
     (message,) = until(one, lambda arrived: arrived)
@@ -192,6 +192,6 @@ def test_while_the_broker_does_not_read_nothing_more_is_taken_from_it(connection
     assert [one.receive(0.1) for _ in range(3)] == [[], [], []]
     assert not one.idle
     may_read.set()
-    (second,) = until(one, lambda arrived: arrived and heard)
+    (second,) = until(one, lambda arrived: arrived and received)
     assert second.payload == b"second"
     assert one.idle

@@ -1,4 +1,4 @@
-"""What Home Assistant is told about a site."""
+"""What is announced to Home Assistant about a site."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ TOPICS = Topics("plant/+/raw")
 
 @pytest.fixture
 def announced(pack):
-    """Topics, and what is said on them, by a service called s: ``announced("press")``."""
+    """Topics, and what a service called s announces on them: ``announced("press")``."""
 
     def make(site, unit=None, expire=None, teach=True, model=pack):
         discovery = Discovery("ha", "s", unit, expire, teach)
@@ -31,7 +31,7 @@ def test_a_site_is_a_sensor_and_a_number_to_type_true_values_into(announced):
     assert (sensor["expire_after"], number.get("expire_after")) == (60, None)
 
 
-def test_without_a_store_nothing_is_taught_and_only_what_is_known_is_said(announced):
+def test_without_a_store_nothing_is_taught_and_only_what_is_known_is_announced(announced):
     ((topic, sensor),) = announced("press", teach=False)
     assert topic == "ha/sensor/s_press/config"
     assert not {"unit_of_measurement", "expire_after"} & set(sensor)

@@ -284,7 +284,7 @@ def test_it_waits_for_a_broker_that_is_not_there_yet(serving, broker, peer):
         assert peer(STATUS).answers(STATUS)[0]["state"] == "online"
 
 
-def test_two_programs_of_the_same_name_are_told(serving):
+def test_two_programs_of_the_same_name_are_reported(serving):
     with serving() as first, serving():
         until(lambda: "is another program called twinedge-strength-plant-raw?" in first.remarks)
 

@@ -34,7 +34,7 @@ def test_the_header_tells_which_packs_it_reads(firmware):
     assert [int(one) for one in versions] == [layout.OLDEST, layout.NEWEST]
 
 
-def test_platformio_is_told_of_files_that_are_there(firmware):
+def test_platformio_lists_files_that_are_there(firmware):
     manifest = json.loads((firmware / "library.json").read_text())
     (example,) = manifest["examples"]
     for name in (

@@ -104,7 +104,7 @@ def test_blank_lines_of_a_harness_are_passed_over(emulated):
     assert output == {"open": [[1, 255]], "done": [[]]}
 
 
-def test_what_was_said_last_is_no_blank_line(emulated):
+def test_the_last_line_of_output_is_no_blank_line(emulated):
     with pytest.raises(InputError, match=r"ended with 0 after: open 1 ff$"):
         run_program(*emulated("print('open 1 ff\\n\\n')"), WORDS, 20)
 

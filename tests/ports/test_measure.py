@@ -56,9 +56,9 @@ def compare_builds(board, fresh, shipped):
 @pytest.mark.parametrize("board", all_ports())
 def test_what_ships_is_what_a_fresh_measurement_gives(board):
     board = port_named(board)
-    said: list[str] = []
-    fresh, shipped = measure_board(board, say=said.append), read_entries()[board.core]
-    assert len(said) == STAGES
+    messages: list[str] = []
+    fresh, shipped = measure_board(board, say=messages.append), read_entries()[board.core]
+    assert len(messages) == STAGES
     for one in fresh["builds"]:
         compare_builds(board, one, shipped)
     assert fresh == shipped, "run 'twinedge firmware measure'"

@@ -114,9 +114,9 @@ def test_every_format_has_it(bent, write):
 
 def test_a_target_curve_is_put_in_plain_words(bent, quick):
     assert "a prediction is a median" in describe_target_curve(bent)
-    said = " ".join(reasons(bent))
-    assert " wide on average." in said
-    assert "to either side" not in said
+    text = " ".join(reasons(bent))
+    assert " wide on average." in text
+    assert "to either side" not in text
     assert "to either side on average." in " ".join(reasons(quick))
     device, bare = bent.pack.device, {}
     for about in (bare, {"target_curve": "log"}, {"target_curve": {"kind": "cube"}}):

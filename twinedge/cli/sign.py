@@ -71,7 +71,7 @@ def sign(
         made = signing.sign(data, owner, counter, lean=lean)
         identity = signing.verify(made, owner)
     write_file(target, made)
-    print_result({"pack": str(target), "bytes": len(made), **_said(identity, owner)}, as_json)
+    print_result({"pack": str(target), "bytes": len(made), **_described(identity, owner)}, as_json)
     if output is None and (file.parent / "c").is_dir():
         note(f"{file.parent / 'c'} still holds the pack without a signature", quiet=quiet)
 
@@ -99,7 +99,7 @@ def verify(file: Path, key: Path, lowest_counter: int, as_json: bool) -> None:
     with _naming(file):
         identity = signing.verify(data, owner, lowest_counter)
         check_release(read_pack(data))
-    print_result({"pack": str(file), "bytes": len(data), **_said(identity, owner)}, as_json)
+    print_result({"pack": str(file), "bytes": len(data), **_described(identity, owner)}, as_json)
 
 
 def _read(file: Path) -> bytes:
@@ -121,7 +121,7 @@ def _naming(file: Path) -> Iterator[None]:
         raise InputError(f"{shown(file)}: {error}") from error
 
 
-def _said(identity: "Identity | None", owner: "Key") -> dict[str, Any]:
+def _described(identity: "Identity | None", owner: "Key") -> dict[str, Any]:
     """Return who signed a pack, and what it says it is."""
     from twinedge.signing import ALGORITHMS
 

@@ -106,7 +106,7 @@ def boards(found: Findings) -> Section:
     lead = [f"Of {len(boards)} boards, {', '.join(listed)}."]
     if not measured:
         lead.append(
-            "The runtime has not been measured on any core, so no board can be said to hold it: "
+            "The runtime has not been measured on any core, so no board is known to hold it: "
             "run twinedge firmware measure. Only packs too large for the flash are reported."
         )
     table = Grid.of(

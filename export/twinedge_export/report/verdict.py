@@ -178,7 +178,7 @@ def _memory(found: Findings) -> str:
 def _boards(found: Findings) -> str:
     budget = found.costs.budget
     if not budget["cores_measured"]:
-        return "The runtime was not measured on any core, so no board can be said to hold it."
+        return "The runtime was not measured on any core, so no board is known to hold it."
     words = f"{len(boards_that_hold(budget))} of {len(budget['boards'])} boards hold it"
     times = _times(budget)
     if times:
