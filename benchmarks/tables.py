@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.machine import load_before
 from benchmarks.harness.pages import Tables, markdown
 from benchmarks.harness.record import Cells, Record
 from twinedge import scoring
@@ -76,7 +77,7 @@ def speed(frame: Any, rows: int, place: Path) -> dict[str, Any]:
     """Time a quick training on this many rows."""
     table = place / f"{rows}.csv"
     frame.sample(rows, random_state=0).to_csv(table, index=False)
-    load = os.getloadavg()[0]
+    load = load_before()
     report = trained(table, place / str(rows), "--effort", "quick")
     seconds = report["process_seconds"]
     return {

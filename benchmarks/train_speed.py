@@ -13,7 +13,6 @@ times as fast on split 0 and 39 times on split 1), so by default the comparison 
 
 import argparse
 import math
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.harness.cells import PACKAGES, Benchmark
+from benchmarks.harness.machine import load_before
 from benchmarks.harness.record import Cells, Record
 from benchmarks.reproduction.published import (
     EPOCHS,
@@ -167,7 +167,7 @@ class Job(NamedTuple):
 
 def compute(job: Job) -> dict[str, Any]:
     """Run both on one split."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    load = load_before()
     table, rows = data.load(job.name), data.splits(job.name, job.split)
     train, held = ((table.X[part], table.y[part]) for part in (rows.train, rows.val))
     paper = run_paper(train, held, seed=0)

@@ -48,6 +48,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+@cache
+def load_before() -> float | None:
+    """Load of this machine when first asked, before a benchmark adds its own; None if unknown."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def describe(*packages: str) -> dict[str, object]:
     """Processor, cores, system, versions of Python and of these packages, and today's date."""
     return {

@@ -2,8 +2,11 @@
 
 import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from typing import Any
 
 from twinedge.dask_cluster import computed, connect
@@ -11,6 +14,20 @@ from twinedge.dask_cluster import computed, connect
 # What libraries count cores by; the last is joblib's, and TensorFlow gets a thread for each.
 _COUNTS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
 ONE_CORE = dict.fromkeys(_COUNTS, "1")
+
+_LOOK_EVERY = 0.5  # seconds
+
+
+@cache
+def leave_with(owner: int) -> None:
+    """End this process soon after its parent, which cannot stop its workers if it is killed."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(_LOOK_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def spread(
@@ -36,7 +53,7 @@ def spread(
         return
     os.environ.update(ONE_CORE)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, context, leave_with, (os.getpid(),)) as pool:
         try:
             for done in as_completed([pool.submit(work, job) for job in jobs]):
                 yield done.result()

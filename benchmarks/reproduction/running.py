@@ -6,15 +6,13 @@ dies, its cell is computed by another.
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 from benchmarks.harness.machine import machine
-from benchmarks.harness.workers import ONE_CORE
+from benchmarks.harness.workers import ONE_CORE, leave_with
 from benchmarks.reproduction.cells import METHODS, Cell, CellStore, Results, compute
 from twinedge.dask_cluster import computed, connect
 from twinedge.errors import Parameter, ParameterError
@@ -127,26 +125,11 @@ def on_cluster(address: str) -> Pool:
     return lambda cells: computed(client, timed, cells)
 
 
-_LOOK_EVERY = 0.5  # seconds
-
-
 def _in_worker(cell: Cell, owner: int) -> Finished:
     """Compute a cell for another process, without outliving it."""
     if os.getppid() == owner:
-        _leave_with(owner)
+        leave_with(owner)
     return timed(cell)
-
-
-@cache
-def _leave_with(owner: int) -> None:
-    """End this process soon after its parent, which cannot stop its workers if it is killed."""
-
-    def watch() -> None:
-        while os.getppid() == owner:
-            time.sleep(_LOOK_EVERY)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def timed(cell: Cell) -> Finished:
