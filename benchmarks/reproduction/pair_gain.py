@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
 from twinedge import scoring
-from twinedge.estimators.networks import AnnRegressor, EnsembleRegressor
+from twinedge.estimators import AnnRegressor, EnsembleRegressor
 from twinedge.estimators.twin import TwinRegressor
 from twinedge.evaluation.comparison import compare
 from twinedge.evaluation.rivals import fit_rival

@@ -301,7 +301,7 @@ def test_rounding_that_costs_more_than_allowed_is_reported(cli, fit, firmware, m
 
 def test_the_frontier_for_a_person(capsys):
     from twinedge.budget import Model
-    from twinedge.cli.budget import _print_frontier
+    from twinedge.cli.budget_fit import _print_frontier
     from twinedge_export.fit_board import Attempt, Search
 
     small = Attempt(Model.of(3, (8, 8), 8), 5000, 400, 2.0)

@@ -24,7 +24,8 @@ from twinedge.estimators.anchored import AnchoredRegressor, Anchors, Chosen
 from twinedge.estimators.difficulty import learn_difficulty, predict_left_out, trust_between
 from twinedge.estimators.inputs import PrecisionWarning, check_precision
 from twinedge.estimators.loops import SemiSupervisedTask
-from twinedge.estimators.networks import AnnRegressor, NetworkRegressor, Points, Validation
+from twinedge.estimators.networks import NetworkRegressor, Points, Validation
+from twinedge.estimators.ordinary import AnnRegressor
 from twinedge.estimators.targets import (
     anchors_of,
     folds_of,
