@@ -4,19 +4,22 @@ Packs of all versions, sections and shapes are made and mutated by a fuzzer that
 (firmware_ref/test/fuzz_make.h, fuzz_mutate.h), so that more than half of them are sound. Each is
 opened in one go and in steps. Sound ones predict with the kernels of this processor, as they are
 and prepared, which must all compute the same bits, within exactly as much memory as they ask for;
-they are watched, and learn (fuzz_open.c). With ``--stores``, the bytes of a device's two blocks are
-mutated instead, on storage that may also fail or read differently each time (fuzz_store.c). All of
-the runtime is compiled by gcc with AddressSanitizer and UndefinedBehaviorSanitizer. A finding is a
-process that failed; its output is in firmware_ref/build/fuzz.
+they are watched, and learn (fuzz_open.c). With ``--fuzzed stores``, the bytes of a device's two
+blocks are mutated instead, on storage that may also fail or read differently each time
+(fuzz_store.c); with ``--fuzzed slots``, the journal of two banks, and releases on their way into
+them (fuzz_slots.c). All of the runtime is compiled by gcc with AddressSanitizer and
+UndefinedBehaviorSanitizer. A finding is a process that failed; its output is in
+firmware_ref/build/fuzz.
 
-With ``--coverage`` nothing is checked: lines and branches of firmware_ref/src that both fuzzers
+With ``--coverage`` nothing is checked: lines and branches of firmware_ref/src that all fuzzers
 reach are counted instead, in fewer executions.
 
 Results of several machines are kept side by side in one file. Where a command may not take long,
 fuzz in parts with different seeds, and add them up:
 
     python -m benchmarks.fuzz --processes 2
-    python -m benchmarks.fuzz --processes 2 --stores
+    python -m benchmarks.fuzz --processes 2 --fuzzed stores
+    python -m benchmarks.fuzz --processes 2 --fuzzed slots
     python -m benchmarks.fuzz --processes 2 --coverage
     python -m benchmarks.fuzz --processes 16 --seed 1 --seconds 480 --part parts/1.json
     python -m benchmarks.fuzz --processes 16 --seed 2 --seconds 480 --part parts/2.json
@@ -48,8 +51,9 @@ FIRMWARE = Path(__file__).parents[1] / "firmware_ref"
 RESULTS = Path(__file__).parent / "results" / "fuzz.json"
 PAGE = Path(__file__).parents[1] / "docs" / "security.md"
 FOLDER = FIRMWARE / "build" / "fuzz"
-CORPORA = {"fuzz_open": "corpus", "fuzz_store": "corpus_store"}
-SUBJECTS = ("runs", "stores", "coverage")
+CORPORA = {"fuzz_open": "corpus", "fuzz_store": "corpus_store", "fuzz_slots": "corpus_slots"}
+FUZZERS = {"packs": "fuzz_open", "stores": "fuzz_store", "slots": "fuzz_slots"}
+SUBJECTS = (*FUZZERS, "coverage")
 COVERED = 100_000  # executions of each fuzzer
 APART = 2**32  # inputs between the processes of a seed; adjacent seeds of fuzz_alone share inputs
 
@@ -138,7 +142,7 @@ def compiler() -> str:
 
 def fuzz(options: argparse.Namespace) -> dict[str, Any]:
     """Fuzz, and return the record of this machine."""
-    fuzzer = "fuzz_store" if options.stores else "fuzz_open"
+    fuzzer = FUZZERS[options.fuzzed]
     program = build(fuzzer, options.processes)
     share = -(-options.executions // options.processes)
     first = options.seed * APART * 256
@@ -163,7 +167,7 @@ def fuzz(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def count_coverage(options: argparse.Namespace) -> dict[str, Any]:
-    """Return lines and branches that both fuzzers reach, in per cent, of each file and of all.
+    """Return lines and branches that all fuzzers reach, in per cent, of each file and of all.
 
     Kernels that this processor cannot run do not count.
     """
@@ -239,11 +243,11 @@ def tables(results: dict[str, Any]) -> str:
         "| fuzzed | on | executions | sound | of these scaled | kernels | findings |",
         "|---|---|---:|---:|---:|---|---:|",
     ]
-    for subject, title in (("runs", "packs"), ("stores", "stores")):
+    for subject in FUZZERS:
         for processor, one in results[subject].items():
             cells = (
-                *(title, processor, f"{one['executions']:,}"),
-                share(one["sound"], one["executions"]),
+                *(subject, processor, f"{one['executions']:,}"),
+                share(one["sound"], one["executions"]) if subject != "slots" else "-",  # many each
                 share(one["scaled"], one["sound"]) if "scaled" in one else "-",
                 *(", ".join(one.get("kernels", ())) or "-", str(one["findings"])),
             )
@@ -284,7 +288,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=0, help="end earlier, after so many")
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="in parallel")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--stores", action="store_true", help="fuzz stores instead of packs")
+    parser.add_argument("--fuzzed", choices=FUZZERS, default="packs", help="default packs")
     parser.add_argument("--coverage", action="store_true", help="count what is reached instead")
     parser.add_argument("--part", type=Path, help="write a part to this file, to merge it later")
     parser.add_argument("--merge", type=Path, nargs="+", help="add up these parts")
@@ -297,7 +301,7 @@ def main() -> int:
 
     FOLDER.mkdir(parents=True, exist_ok=True)
     found = count_coverage(options) if options.coverage else fuzz(options)
-    subject = "coverage" if options.coverage else "stores" if options.stores else "runs"
+    subject = "coverage" if options.coverage else options.fuzzed
     machine = describe() | {"processes": options.processes}
     part = {"subject": subject, "machine": machine, "sources": sources(), "found": found}
     if not options.part:

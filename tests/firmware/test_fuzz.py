@@ -381,11 +381,11 @@ def part_of(seed, **more):
     found = {"seeds": [seed], "seconds": 2, "executions": 100, "sound": 60, "findings": 0}
     more = {"kernels": {"portable": 50}, "largest": {"width": 3 + seed}, **more}
     machine = {"processor": "any", "date": "2026-01-01"}
-    return {"subject": "runs", "machine": machine, "sources": "a", "found": found | more}
+    return {"subject": "packs", "machine": machine, "sources": "a", "found": found | more}
 
 
 def test_parts_of_one_machine_add_up(benchmark):
-    merged = benchmark.merge([part_of(1), part_of(2, findings=1)])["runs"]["any"]
+    merged = benchmark.merge([part_of(1), part_of(2, findings=1)])["packs"]["any"]
     assert (merged["executions"], merged["sound"], merged["findings"]) == (200, 120, 1)
     assert merged["kernels"] == {"portable": 100}
     assert merged["largest"] == {"width": 5}
@@ -402,5 +402,7 @@ def test_parts_that_do_not_add_up_are_refused(benchmark):
 def test_the_page_has_what_was_recorded(benchmark):
     recorded = json.loads(benchmark.RESULTS.read_text())
     assert benchmark.tables(recorded) in benchmark.PAGE.read_text()
-    runs = [*recorded["runs"].values(), *recorded["stores"].values()]
-    assert not any(one["findings"] for one in runs)
+    assert {*recorded} - {"machine"} == {*benchmark.SUBJECTS}
+    found = [one["findings"] for name in benchmark.FUZZERS for one in recorded[name].values()]
+    assert found
+    assert not any(found)
