@@ -35,9 +35,9 @@ from twinedge_export.c_project import c_project
 from twinedge_export.deviations import Evaluator
 from twinedge_export.files import File, Job
 from twinedge_export.pipelines import fold_estimator
-from twinedge_export.quantise import NAME, twin_file, with_difficulty
 from twinedge_export.settings import FORMATS, ExportSettings
 from twinedge_export.target_deviations import TargetsEvaluator
+from twinedge_export.twin_file import NAME, twin_file, with_difficulty
 
 # What each format needs besides numpy and scikit-learn.
 _NEEDS = {

@@ -252,7 +252,7 @@ WINNER = Model.of(3, (8,), 8)
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_a_tolerance_is_widened_as_far_as_the_least_cost_needs(tiny_run, tmp_path, monkeypatch):
-    monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
+    monkeypatch.setattr("twinedge_export.fine_tune._STEPS", 100)
     narrow, wide = (ExportSettings(tolerance=one) for one in (1e-9, 2.0))
     done, needed = write_winner(tiny_run, tmp_path / "out", WINNER, narrow)
     cost = done.files[0].score.tolerance

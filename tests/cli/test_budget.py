@@ -283,7 +283,7 @@ def test_the_search_writes_a_pack_that_fits(cli, fit, curve_csv, firmware):
 
 @pytest.mark.slow
 def test_rounding_that_costs_more_than_allowed_is_reported(cli, fit, firmware, monkeypatch):
-    monkeypatch.setattr("twinedge_export.quantise._STEPS", 100)
+    monkeypatch.setattr("twinedge_export.fine_tune._STEPS", 100)
     answer = cli(*fit, *words("--no-intervals -o plain --tolerance 0.000000001"))
     found = answer.json
     assert found["within_tolerance"] is False

@@ -99,7 +99,7 @@ def test_every_format_is_written_and_predicts_like_the_model(run, tmp_path):
 
 
 def test_fine_tuning_may_be_requested(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("twinedge_export.quantise._STEPS", 200)
+    monkeypatch.setattr("twinedge_export.fine_tune._STEPS", 200)
     settings = {**SMALL, "weights": "int8", "qat": True, "tolerance": 0.1}
     done = export(run, tmp_path / "out", anchors=8, **settings)
     assert done.files[0].made == "int8, fine-tuned"

@@ -15,7 +15,8 @@ from twinedge.runtime.loading import load
 from twinedge.runtime.reference import evaluate, map_points
 from twinedge.runtime.reference import quantise as quantise_points
 from twinedge_export import onnx_file, tflite_file
-from twinedge_export.quantise import fine_tune, quantise
+from twinedge_export.fine_tune import fine_tune
+from twinedge_export.quantise import quantise
 
 ROWS = [np.arange(5), np.array([50, 3, 20])]
 MAKE = {"onnx": onnx_file.onnx_model, "tflite": tflite_file.tflite_model}
@@ -141,7 +142,7 @@ def test_a_pack_whose_metadata_lack_the_curve_is_no_help_to_a_bare_twin(
 
 
 def test_fine_tuning_keeps_the_map(untrained, steep, monkeypatch):
-    monkeypatch.setattr("twinedge_export.quantise._STEPS", 300)
+    monkeypatch.setattr("twinedge_export.fine_tune._STEPS", 300)
     X, y = steep
     model = untrained(X[:80], y[:80], (8,), "silu", bins=4, curve="log")
     model.learning_rate_, model.weight_decay_ = 0.1, 0.0

@@ -15,8 +15,9 @@ from twinedge.pack import read_pack, write_pack
 from twinedge.pack.contents import schema_of
 from twinedge.runtime.interpreters import OnnxFile, TfliteFile
 from twinedge.runtime.reference import evaluate
+from twinedge_export.fine_tune import fine_tune
 from twinedge_export.onnx_file import onnx_model
-from twinedge_export.quantise import fine_tune, quantise
+from twinedge_export.quantise import quantise
 
 BRIEF = {
     "hidden": (12, 12),

@@ -8,7 +8,7 @@ from twinedge import TwinRegressor
 from twinedge.budget import Model
 from twinedge.progress import Progress
 from twinedge.run_folder import Run
-from twinedge_export import quantise
+from twinedge_export import fine_tune
 from twinedge_export.deviations import Evaluator
 from twinedge_export.report.measure_run import grow_trees, train_networks
 from twinedge_export.report.reliability import fit_baselines
@@ -103,16 +103,16 @@ def test_networks_and_trees_of_a_report_learn_by_weight(weighted, halves):
 def test_fine_tuning_draws_and_scores_by_weight(weighted, monkeypatch):
     X, y = weighted.validation_
     given = []
-    pairs = quantise.Examples.pairs
+    pairs = fine_tune.Examples.pairs
     monkeypatch.setattr(
-        quantise.Examples, "pairs", lambda *data: (given.append(data[-1]), pairs(*data))[1]
+        fine_tune.Examples, "pairs", lambda *data: (given.append(data[-1]), pairs(*data))[1]
     )
-    monkeypatch.setattr(quantise, "_STEPS", 50)
-    rmse, weights = quantise.scoring.rmse, []
+    monkeypatch.setattr(fine_tune, "_STEPS", 50)
+    rmse, weights = fine_tune.scoring.rmse, []
     monkeypatch.setattr(
-        quantise.scoring, "rmse", lambda a, b=0.0, w=None: (weights.append(w), rmse(a, b, w))[1]
+        fine_tune.scoring, "rmse", lambda a, b=0.0, w=None: (weights.append(w), rmse(a, b, w))[1]
     )
-    quantise.fine_tune(weighted, X, y, sample_weight=weighted.validation_weights_)
+    fine_tune.fine_tune(weighted, X, y, sample_weight=weighted.validation_weights_)
     assert given[0] is weighted.sample_weights_
     assert all(np.array_equal(one, weighted.validation_weights_) for one in weights)
 

@@ -15,8 +15,8 @@ from twinedge_export.amalgamation import write_amalgamation
 from twinedge_export.c_project import _set, c_project
 from twinedge_export.deviations import Evaluator
 from twinedge_export.files import Job
-from twinedge_export.quantise import twin_file
 from twinedge_export.settings import ExportSettings
+from twinedge_export.twin_file import twin_file
 
 WARNINGS = "-Wall -Wextra -Werror -pedantic"
 

@@ -169,7 +169,7 @@ def test_quick_trains_nothing(look, run, monkeypatch):
         raise AssertionError("trained")
 
     monkeypatch.setattr(measure_run, "choose_plan", never)
-    monkeypatch.setattr("twinedge_export.quantise.fine_tune", never)
+    monkeypatch.setattr("twinedge_export.twin_file.fine_tune", never)
     assert look(run).comparison == (None, None, (), (), None, 0)
 
 

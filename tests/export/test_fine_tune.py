@@ -8,7 +8,8 @@ from twinedge.progress import Progress
 from twinedge.runtime.reference import evaluate
 from twinedge.training.batches import Examples, Stack
 from twinedge.training.network import Architecture, tf
-from twinedge_export.quantise import RoundedArchitecture, fine_tune, quantise
+from twinedge_export.fine_tune import RoundedArchitecture, fine_tune
+from twinedge_export.quantise import quantise
 
 SHAPE = 6, (5, 4), "silu"
 ROUNDED, PLAIN = RoundedArchitecture(*SHAPE, 7), Architecture(*SHAPE)
@@ -27,7 +28,7 @@ def pairs():
 @pytest.fixture
 def briefly(monkeypatch):
     """Make the training short."""
-    monkeypatch.setattr("twinedge_export.quantise._STEPS", 600)
+    monkeypatch.setattr("twinedge_export.fine_tune._STEPS", 600)
 
 
 def pack_error(model, X, y, **settings):
@@ -90,7 +91,7 @@ def test_the_pack_of_a_brief_training_gets_better(tiny_twin, curve, briefly, wei
 
 
 def test_the_same_seed_gives_the_same_model(tiny_twin, curve, monkeypatch):
-    monkeypatch.setattr("twinedge_export.quantise._STEPS", 50)
+    monkeypatch.setattr("twinedge_export.fine_tune._STEPS", 50)
     X, y = curve
     one, same, other = (fine_tune(tiny_twin, X[80:], y[80:], seed=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.weights_, same.weights_)
@@ -106,7 +107,7 @@ def test_what_does_not_help_is_not_taken(tiny_twin, curve, monkeypatch, change):
             self.state = self.state._replace(weights=weights, average=weights)
             return np.zeros(1)
 
-    monkeypatch.setattr("twinedge_export.quantise.Stack", Spoilt)
+    monkeypatch.setattr("twinedge_export.fine_tune.Stack", Spoilt)
     X, _ = curve
     # A pack that can hardly be improved: the model's own predictions are the targets.
     target = tiny_twin.predict(X[80:])
@@ -151,7 +152,7 @@ def test_a_model_of_neighbors_is_tuned_on_near_pairs(untrained, curve, briefly, 
         seen.append(data)
         return own(*data)
 
-    monkeypatch.setattr("twinedge_export.quantise.Examples.pairs", pairs)
+    monkeypatch.setattr("twinedge_export.fine_tune.Examples.pairs", pairs)
     tuned = fine_tune(model, X[80:], y[80:])
     assert seen[0][3].shape == (80, 4)
     assert pack_error(tuned, X[80:], y[80:]) < 0.7 * pack_error(model, X[80:], y[80:])
