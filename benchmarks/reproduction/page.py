@@ -83,9 +83,9 @@ def cells() -> list[Cell]:
     return [cell for name, setup in pairs for cell in _outcome(name, setup, {}).cells()]
 
 
-def identity(cell: Cell, version: int = VERSION) -> str:
-    """Name a cell by all that decides its numbers, with a version of our own trainer."""
-    return json.dumps(cell.key_of(version), sort_keys=True)
+def identity(cell: Cell, version: int | None = None) -> str:
+    """Name a cell by all that decides its numbers, with a version of our own trainer: today's."""
+    return json.dumps(cell.key if version is None else cell.key_of(version), sort_keys=True)
 
 
 def version_of(kept: Kept) -> int:
