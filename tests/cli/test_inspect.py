@@ -129,6 +129,35 @@ def test_names_and_metadata_are_shown_on_one_line_each(cli, pack_file):
     assert cli("inspect", "model.twin", "--json").json["metadata"]["features"] == features
 
 
+def test_metadata_of_features_and_targets_are_tables(cli, pack_file):
+    features = [{"max": 2.5, "name": "\x1b[2J"}, {"name": "flow", "min": 0, "unit": "l/s"}]
+    targets = [{"target": "NOX", "scores": {"rmse_test": 0.25}}, {"target": "CO"}]
+    pack_file(metadata={"features": features, "targets": targets, "scores": {"rmse_val": 0.5}})
+    answer = cli("inspect", "model.twin")
+    last = [line.rstrip() for line in answer.out.splitlines()[-9:]]
+    assert last == [
+        "features: name  min  max  unit",
+        '"\\u001b[2J"          2.5',
+        "flow            0         l/s",
+        "",
+        "targets: target  scores, rmse test",
+        "NOX              0.25",
+        "CO",
+        "",
+        "scores, rmse val  0.5",
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd", [[], [{}], [1, {"name": "x"}], {}, [[{"name": "x"}]], {"": {"": 0}}]
+)
+def test_metadata_may_be_anything(cli, pack_file, odd):
+    pack_file(metadata={"features": odd, "columns_of": odd})
+    answer = cli("inspect", "model.twin")
+    assert answer.code == 0
+    assert "features" in answer.out.splitlines()[-2] + answer.out.splitlines()[-1]
+
+
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
 def test_a_truncated_file_shows_its_header_and_is_refused(cli, pack_file, golden, more):
     length = 700

@@ -178,9 +178,40 @@ def _print(file: str, data: bytes, found: "Description") -> None:
             for use, size in (uses(found.pieces) | {"all": found.length}).items()
         ],
     )
-    if found.pack.metadata:
+    _print_metadata(found.pack.metadata)
+
+
+def _print_metadata(metadata: dict[str, Any]) -> None:
+    """Print metadata, which may hold anything: lists of features or targets become tables."""
+    rest = dict(metadata)
+    for key, value in metadata.items():
+        if not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+            continue
+        rows = [dict(_flat(one)) for one in value]
+        header = sorted({name: None for row in rows for name in row}, key=_column)
+        if header:
+            first, *others = (_safe(name).replace("_", " ") for name in header)
+            cells = [[_safe(row[name]) if name in row else "" for name in header] for row in rows]
+            _print_table((f"{_safe(key)}: {first}", *others), cells)
+            del rest[key]
+    if rest:
         print_text("")
-        print_record({_safe(key): _safe(value) for key, value in _origin(found.pack.metadata)})
+        print_record({_safe(key): _safe(value) for key, value in _origin(rest)})
+
+
+def _column(name: str) -> int:
+    """Where a column stands: names first, and the least before the most."""
+    usual = ("name", "target", "min", "max")
+    return usual.index(name) if name in usual else len(usual)
+
+
+def _flat(entries: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
+    """Yield entries; those of a dictionary inside by both their names."""
+    for key, value in entries.items():
+        if isinstance(value, dict) and value:
+            yield from ((f"{key}, {name}", one) for name, one in value.items())
+        else:
+            yield key, value
 
 
 def _print_ranges(found: "Description") -> None:
@@ -231,10 +262,8 @@ def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
         if rows is not None:
             every = "of each" if rows.is_complete else f"of {len(rows.hashes)} of them"
             yield key, f"{rows.count}, with a hash {every} to recognize them"
-        elif key == "trained_on" and isinstance(value, dict):
-            yield from ((f"trained on, {name}", one) for name, one in value.items())
         else:
-            yield key, value
+            yield from _flat({key: value})
 
 
 def _print_columns(found: "Description") -> None:
