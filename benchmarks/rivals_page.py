@@ -14,6 +14,7 @@ from scipy.stats import t as student
 from benchmarks.harness.pages import Tables, newer_cells
 from benchmarks.harness.record import Cells, Record, read_record, results_of
 from benchmarks.harness.rows import LONG
+from twinedge.wording import plural
 
 PAGE = "docs/rivals.md"
 OURS = "twins"
@@ -162,7 +163,7 @@ def _accuracy(rivals: dict[str, Any]) -> str:
 def _cell(line: dict[str, Any] | None, most: int) -> str:
     """Error, and the standard error of its difference from ours; bold if it is better.
 
-    If it has fewer splits than others, ours on the same ones is given, too.
+    If it has fewer splits than others, so it says, with ours on the same ones.
     """
     if line is None:
         return ""
@@ -173,6 +174,8 @@ def _cell(line: dict[str, Any] | None, most: int) -> str:
             text = f"**{text}**"
         if line["splits"] < most:
             text += f" (ours {line['ours']:.4g}, {line['splits']} splits)"
+    elif line["splits"] < most:
+        text += f" ({plural(line['splits'], 'split')})"
     return text
 
 
