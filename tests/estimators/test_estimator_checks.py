@@ -24,9 +24,10 @@ BRIEF = {
     "weight_decay": 0.003,
     "steps": 100,
 }
+NETWORK = AnnRegressor(**BRIEF).set_params(steps=300)  # fewer do not reach the R² that is asked
 OTHERS = [
-    AnnRegressor(**BRIEF),
-    EnsembleRegressor(AnnRegressor(**BRIEF), 2),
+    NETWORK,
+    EnsembleRegressor(NETWORK, 2),
     LoopRegressor(TwinnedRegressor(Ridge())),
     TwinnedRegressor(Ridge()),
     TwinnedRegressor(RandomForestRegressor(n_estimators=4, min_samples_leaf=2), pairs=8),
