@@ -73,7 +73,11 @@ def rivals(figure: Any) -> None:
     axes.axvline(1, color=BLUE, lw=1.5, label="our four twins")
     for number, (kind, (words, colour, mark)) in enumerate(kinds.items()):
         tables = found[kind]["tables"]
-        rows = [(tables[one]["ratio"], place) for place, one in enumerate(names) if one in tables]
+        rows = [
+            (tables[one]["ratio"], place)
+            for place, one in enumerate(names)
+            if "ratio" in tables.get(one, {})
+        ]
         places = [place + (number - 2.5) / 9 for _, place in rows]
         axes.plot([ratio for ratio, _ in rows], places, mark, ms=4, color=colour, label=words)
     axes.set(xlabel="RMSE on test rows, relative to ours on the same splits", xscale="log")

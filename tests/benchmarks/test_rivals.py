@@ -40,6 +40,26 @@ def test_page_and_summary_follow_from_the_cells(page, record):
         assert f"<!-- {name}: measured -->\n\n{table.strip()}\n\n<!-- end -->" in text, name
 
 
+def test_the_page_says_in_words_how_networks_compare(rows, record):
+    words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+    found = record["summary"]["20"]
+    lower = {
+        rival: words[
+            sum(
+                line.get("ratio", 0) > 1
+                for name, line in found[rival]["tables"].items()
+                if name not in rows.LONG
+            )
+        ]
+        for rival in ("network", "networks")
+    }
+    text = " ".join((ROOT / "docs" / "rivals.md").read_text().split())
+    sentence = "of the nine sets below our mean error is lower on {network} against one network and"
+    assert f"{sentence} on {{networks}} against four".format(**lower) in text
+    assert found["boosting"]["tables"]["nox"]["verdict"] == "better"
+    assert found["boosting"]["tables"]["computers"]["verdict"] == "alike"
+
+
 def test_published_cells_had_the_recipe_and_the_bytes_of_today(rivals, record):
     """More bytes for our pack are more for everyone."""
     for key, cell in record["cells"].items():
