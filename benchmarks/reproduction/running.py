@@ -100,17 +100,26 @@ def _side_by_side(cells: list[Cell], jobs: int) -> Iterator[Finished]:
     from joblib import Parallel, delayed
 
     # One cell at a time: cells handed out together come back together.
-    pool = Parallel(jobs, backend="loky", return_as="generator_unordered", batch_size=1)
-    yield from pool(delayed(_in_worker)(cell, os.getpid()) for cell in cells)
+    pool = Parallel(
+        jobs,
+        backend="loky",
+        return_as="generator_unordered",
+        batch_size=1,
+        initializer=leave_with,
+        initargs=(os.getpid(),),
+    )
+    yield from pool(delayed(timed)(cell) for cell in cells)
 
 
 def _one_by_one(cells: list[Cell]) -> Iterator[Finished]:
     """Compute cells in a process that knows of one core only."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    with ProcessPoolExecutor(1, env=ONE_CORE) as pool:
+    with ProcessPoolExecutor(
+        1, initializer=leave_with, initargs=(os.getpid(),), env=ONE_CORE
+    ) as pool:
         for cell in cells:
-            yield pool.submit(_in_worker, cell, os.getpid()).result()
+            yield pool.submit(timed, cell).result()
 
 
 def on_cluster(address: str) -> Pool:
@@ -123,13 +132,6 @@ def on_cluster(address: str) -> Pool:
     """
     client = connect(address)
     return lambda cells: computed(client, timed, cells)
-
-
-def _in_worker(cell: Cell, owner: int) -> Finished:
-    """Compute a cell for another process, without outliving it."""
-    if os.getppid() == owner:
-        leave_with(owner)
-    return timed(cell)
 
 
 def timed(cell: Cell) -> Finished:

@@ -77,12 +77,12 @@ def test_a_cell_says_where_it_was_computed(cell):
 def test_where_seconds_count_a_cell_is_computed_alone(cell, monkeypatch):
     monkeypatch.setitem(METHODS, "nearest", METHODS["nearest"]._replace(alone=True))
 
-    def where(cell, owner):
+    def where(cell):
         """Say which process computes a cell, and what it may use."""
         threads = max(one["num_threads"] for one in threadpool_info())
         return cell, (os.getpid(), joblib.cpu_count(), threads), 0.0
 
-    monkeypatch.setattr(running, "_in_worker", where)
+    monkeypatch.setattr(running, "timed", where)
     cells = [cell("nearest", "wsb", split) for split in range(3)]
     found = list(running.local(2)(cells))
     assert [one for one, *_ in found] == cells
