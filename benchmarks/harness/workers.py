@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
 from typing import Any
 
 from twinedge.dask_cluster import computed, connect
@@ -18,9 +17,11 @@ ONE_CORE = dict.fromkeys(_COUNTS, "1")
 _LOOK_EVERY = 0.5  # seconds
 
 
-@cache
 def leave_with(owner: int) -> None:
-    """End this process soon after its parent, which cannot stop its workers if it is killed."""
+    """End this process soon after its parent, which cannot stop its workers if it is killed.
+
+    Workers call it when they start.
+    """
 
     def watch() -> None:
         while os.getppid() == owner:
