@@ -43,19 +43,20 @@ def test_page_and_summary_follow_from_the_cells(page, record):
 def test_the_page_says_in_words_how_networks_compare(rows, record):
     words = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
     found = record["summary"]["20"]
-    lower = {
-        rival: words[
-            sum(
-                line.get("ratio", 0) > 1
-                for name, line in found[rival]["tables"].items()
-                if name not in rows.LONG
-            )
-        ]
+    lines = {
+        rival: [line for name, line in found[rival]["tables"].items() if name not in rows.LONG]
         for rival in ("network", "networks")
+    }
+    lower = {rival: words[sum(one["ratio"] > 1 for one in of)] for rival, of in lines.items()}
+    clearly = {
+        rival: words[sum(one["verdict"] == "worse" for one in of)] for rival, of in lines.items()
     }
     text = " ".join((ROOT / "docs" / "rivals.md").read_text().split())
     sentence = "of the nine sets below our mean error is lower on {network} against one network and"
     assert f"{sentence} on {{networks}} against four".format(**lower) in text
+    assert "by more than chance on {network} and on {networks}.".format(**clearly) in text
+    assert "Where theirs is lower in these bytes, it may be chance." in text
+    assert all(found[rival]["better"] == 0 for rival in lines)
     assert found["boosting"]["tables"]["nox"]["verdict"] == "better"
     assert found["boosting"]["tables"]["computers"]["verdict"] == "alike"
 
