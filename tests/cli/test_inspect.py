@@ -148,6 +148,25 @@ def test_metadata_of_features_and_targets_are_tables(cli, pack_file):
     ]
 
 
+def test_columns_with_levels_are_shown_once_and_numbers_without_noise(cli, pack_file):
+    side = {"name": "side", "levels": ["nord", "süd"], "others": []}
+    columns = [side, {"name": "flow"}]
+    names = ("side=nord", "side=süd", "flow")
+    pack_file(
+        metadata={
+            "features": [{"name": name} for name in names],
+            "columns": columns,
+            "scores": {"rmse_val": 0.1 + 0.2, "origins": ["süd"]},
+        }
+    )
+    answer = cli("inspect", "model.twin")
+    assert "'nord', 'süd'" in answer.out
+    assert "columns:" not in answer.out
+    assert "scores, rmse val  0.3\n" in answer.out
+    assert '["süd"]' in answer.out
+    assert cli("inspect", "model.twin", "--json").json["metadata"]["columns"] == columns
+
+
 @pytest.mark.parametrize(
     "odd", [[], [{}], [1, {"name": "x"}], {}, [[{"name": "x"}]], {"": {"": 0}}]
 )

@@ -163,7 +163,9 @@ def _print(file: str, data: bytes, found: "Description") -> None:
     if found.pack is None:
         return
     _print_ranges(found)
-    _print_columns(found)
+    rest = dict(found.pack.metadata)
+    if _print_columns(found):
+        del rest["columns"]
     _print_table(
         ("section", "part", "offset", "size", "padding", "holds"),
         [
@@ -178,7 +180,7 @@ def _print(file: str, data: bytes, found: "Description") -> None:
             for use, size in (uses(found.pieces) | {"all": found.length}).items()
         ],
     )
-    _print_metadata(found.pack.metadata)
+    _print_metadata(rest)
 
 
 def _print_metadata(metadata: dict[str, Any]) -> None:
@@ -266,21 +268,23 @@ def _origin(metadata: dict[str, Any]) -> "Iterator[tuple[str, Any]]":
             yield from _flat({key: value})
 
 
-def _print_columns(found: "Description") -> None:
-    """Print the columns that the features are made of, if any holds names or times."""
+def _print_columns(found: "Description") -> bool:
+    """Print the columns that the features are made of if any holds names or times: is that so?"""
     from twinedge.encoding.encoder import Encoding
 
     assert found.pack is not None
     features = [one.name for one in found.ranges[: found.pack.features]]
     encoding = Encoding.of(found.pack.metadata.get("columns"), features)
-    if not encoding.is_plain:
-        _print_table(
-            ("column", "features", "levels", "rare levels"),
-            [
-                (_safe(name), *_described(kind))
-                for name, kind in zip(encoding.names, encoding.kinds, strict=True)
-            ],
-        )
+    if encoding.is_plain:
+        return False
+    _print_table(
+        ("column", "features", "levels", "rare levels"),
+        [
+            (_safe(name), *_described(kind))
+            for name, kind in zip(encoding.names, encoding.kinds, strict=True)
+        ],
+    )
+    return True
 
 
 def _described(kind: "Kind") -> tuple[str, str, str]:
@@ -366,6 +370,7 @@ def _verdict(one: "Checksum") -> str:
 
 def _safe(value: Any) -> str:
     """Show a value from a file on one line, whatever it holds."""
-    if isinstance(value, str) and value.isprintable():
-        return value
-    return json.dumps(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)
