@@ -9,6 +9,8 @@ BAD = {
     "empty": ("", {}, ["is empty"]),
     "blank": ("\n \n\n", {}, ["is empty"]),
     "header only": ("a,b,y\n", {}, ["a header and no rows"]),
+    "header only, with times": ("t,b,y\n", {"time": "t"}, ["a header and no rows"]),
+    "header only, with a calendar": ("t,b,y\n", {"calendar": ["t"]}, ["a header and no rows"]),
     "one row": ("a,y\n1,2\n", {}, ["1 row", "at least 10"]),
     "text column": (
         "a,site,y\n1,2,3\n4,Oslo,6\n",

@@ -202,11 +202,11 @@ class CsvFile:
         self.kept = {k: [] for k in keep}
         named: set[int] | None = None
         numbers: list[int] = []
-        codes: dict[int, dict[str, int]] = {}
         found: dict[int, list[NDArray[np.float64]]] = {k: [] for k in wanted}
         times = times or {}
         allowed, may_be_texts = map(frozenset, (may_miss, may_be_texts))
         texts = {*texts, *times}
+        codes: dict[int, dict[str, int]] = {k: {} for k in wanted if k in texts}
         row_numbers: list[NDArray[np.int64]] = []
         for block in self._blocks():
             if named is None:
