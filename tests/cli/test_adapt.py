@@ -58,6 +58,21 @@ def test_a_store_is_written_and_the_pack_stays(cli, pack, site, points, adapted,
     np.testing.assert_array_equal(device.predict(points[0]), adapted.predict(points[0]))
 
 
+def test_points_in_other_units_are_noticed(cli, pack, points, write_points, tmp_path):
+    """One wild value is suspect; if most agree on it, learning stops at a limit, and says so."""
+    X, y = points
+    says = "'level': most points are off by more than 32 times what the pack expects"
+    for count, noted in ((1, 0), (9, 0), (11, 1), (20, 1)):
+        site = write_points(tmp_path / "site.csv", X, np.where(np.arange(20) < count, 10 * y, y))
+        store = f"{count}.store"
+        answer = cli("adapt", pack, site, "--store", store)
+        assert answer.code == 0
+        assert answer.err.count(says) == noted, count
+        assert cli("store", "show", store, "--pack", pack).err.count(says) == noted
+        assert cli("adapt", pack, site, "--store", store, "--quiet").err == ""
+    assert cli("store", "show", "20.store").err == ""
+
+
 def test_points_that_are_known_are_not_learnt_twice(
     cli, pack, site, points, write_points, tmp_path
 ):

@@ -155,7 +155,11 @@ def test_points_teach_the_targets_that_they_have(cli, pack, table):
         of = shown["targets"][name]
         assert of["rmse_shipped"] == pytest.approx(off, abs=0.02)
         assert of["rmse_adapted"] < of["rmse_shipped"] / 2
-    assert cli("adapt", pack, table, "--store", "site.store", "--json").json["known"] == 40
+    again = cli("adapt", pack, table, "--store", "site.store")
+    record, targets = again.out.split("\n\n")
+    assert "known   40" in record
+    assert [line.split()[0] for line in targets.splitlines()] == ["target", "NOX", "CO"]
+    assert again.err == ""
     with_store = cli("evaluate", pack, table, "--store", "site.store", "--json").json["targets"]
     assert with_store["NOX"]["rmse"] < 0.15
     adapted = cli("adapt", pack, table, "-o", "adapted.twin", "--json")

@@ -31,14 +31,20 @@ def test_ranks_are_those_of_scipy(seed):
 @pytest.mark.parametrize(
     ("scale", "says"),
     [
-        ([1, 2, 3, 4], "Intervals cover 50 % where 90 % is claimed; the scale ranks errors well"),
-        ([4, 3, 2, 1], "does not rank errors"),
+        (
+            range(10),
+            "Intervals cover 30 % where 90 % is claimed; the scale ranks errors well (1.00).",
+        ),
+        (range(10, 0, -1), "; the scale does not rank errors (-1.00)."),
+        (range(9), "; 9 rows cannot show whether the scale ranks errors."),
+        (range(1), "; 1 row cannot show whether the scale ranks errors."),
     ],
 )
 def test_a_sentence_says_it(scale, says):
-    y, mean = np.zeros(4), np.array([1.0, 2, 3, 4])
+    mean = np.arange(len(scale), dtype=float)
+    y, spread, scale = np.zeros(len(mean)), np.ones(len(mean)), np.array(scale, float)
     ends = {0.9: np.stack([mean - 2, mean + 2], axis=1)}
-    assert says in describe_scores(score(y, mean, np.ones(4), np.array(scale, float), ends))
+    assert says in describe_scores(score(y, mean, spread, scale, ends))
 
 
 def test_without_intervals_it_says_so():

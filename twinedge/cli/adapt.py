@@ -5,14 +5,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinedge.cli import options
-from twinedge.cli.output import note, note_faults, print_result
+from twinedge.cli.output import (
+    note,
+    note_beyond,
+    note_faults,
+    print_json,
+    print_record,
+    print_result,
+    print_targets,
+    print_text,
+)
 from twinedge.cli.reading import read_device_points
 from twinedge.errors import InputError
 
 if TYPE_CHECKING:
     from twinedge.data.features import SideColumn
     from twinedge.pack.contents import Array
-    from twinedge.runtime.pack_device import PackDevice
+    from twinedge.runtime.store_summary import PointErrors
 
 
 @options.command(
@@ -91,8 +100,9 @@ def adapt(
         "learnt": int(new.sum()),
         "known": int((~new).sum()),
         "points": device.learnt,
-        **_errors(device),
     }
+    errors = {name: device.errors(k) for k, name in enumerate(device.target_names)}
+    about = {name: _summary(one) for name, one in errors.items()}
     if output is not None:
         points = [device.points.single(target) for target in range(device.targets)]
         made = joined(
@@ -110,19 +120,22 @@ def adapt(
             "errors are shifted less",
             quiet=quiet,
         )
-    print_result(result, as_json)
+    note_beyond(errors, quiet=quiet)
+    if device.targets == 1:
+        print_result({**result, **about[device.target_name]}, as_json)
+    elif as_json:
+        print_json({**result, "targets": about})
+    else:
+        print_record(result)
+        print_text("")
+        print_targets(about)
 
 
-def _errors(device: "PackDevice") -> dict[str, Any]:
-    """Return how far off the pack is at the points; of several targets, by name."""
-    found = {}
-    for target, name in enumerate(device.target_names):
-        errors = device.errors(target)
-        scores = errors.scores()
-        found[name] = {"suspect": int(errors.suspect.sum())} | {
-            key: scores[key] for key in ("rmse_shipped", "rmse_adapted")
-        }
-    return {"targets": found} if device.targets > 1 else found[device.target_name]
+def _summary(errors: "PointErrors") -> dict[str, Any]:
+    """Return how far off a pack is at the points of one target."""
+    scores = errors.scores()
+    found = {key: scores[key] for key in ("rmse_shipped", "rmse_adapted")}
+    return {"suspect": int(errors.suspect.sum()), **found}
 
 
 def _whole(clock: "SideColumn", table: Path) -> "Array":

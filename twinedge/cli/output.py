@@ -9,7 +9,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,11 @@ import click
 from twinedge.cli.options import as_option
 from twinedge.errors import Advice, InputError
 from twinedge.progress import clear
-from twinedge.wording import plural, shown
+from twinedge.wording import plural, quoted, shown
 
 if TYPE_CHECKING:
     from twinedge.runtime.journal_file import Journal
-    from twinedge.runtime.store_summary import StoreSummary
+    from twinedge.runtime.store_summary import PointErrors, StoreSummary
 
 
 def print_json(result: dict[str, Any], output: Path | None = None) -> None:
@@ -140,6 +140,27 @@ def check_output(output: Path, *inputs: Path) -> None:
     for one in inputs:
         if output.exists() and one.exists() and output.samefile(one):
             raise InputError(f"--output {output} would replace what is read: name another file")
+
+
+def note_beyond(errors: "Mapping[str, PointErrors]", *, quiet: bool = False) -> None:
+    """Note of which targets most points are farther off than can be learnt."""
+    from twinedge.runtime.adaptation import MOST_SCALES
+
+    for name, one in errors.items():
+        if one.mostly_beyond:
+            note(
+                f"{quoted(name)}: most points are off by more than {MOST_SCALES} times what the "
+                "pack expects, and no correction goes further: are they in the units that it was "
+                "trained on?",
+                quiet=quiet,
+            )
+
+
+def print_targets(targets: Mapping[str, dict[str, Any]]) -> None:
+    """Print the same values of each of several targets as a table."""
+    first, *_ = targets.values()
+    header = ["target", *(key.replace("_", " ") for key in first)]
+    print_table(header, [[name, *map(format_value, one.values())] for name, one in targets.items()])
 
 
 def note_faults(store: "Journal | StoreSummary", *, quiet: bool = False) -> None:

@@ -11,6 +11,7 @@ from twinedge.cli.output import (
     check_output,
     format_value,
     note,
+    note_beyond,
     note_faults,
     print_csv,
     print_help,
@@ -18,6 +19,7 @@ from twinedge.cli.output import (
     print_record,
     print_result,
     print_table,
+    print_targets,
     print_text,
 )
 from twinedge.cli.values import ModelPath, Whole, WordOr
@@ -100,15 +102,12 @@ def show(
         print_json({**found.facts, "list": listed})
         return
     note_faults(found, quiet=quiet)
+    note_beyond(dict(zip(found.names, found.errors, strict=False)), quiet=quiet)
     facts = {key: value for key, value in found.facts.items() if key not in ("device", "targets")}
     print_record(facts)
     if len(found.errors) > 1:
         print_text("")
-        about = found.facts["targets"]
-        header = ["target", *(key.replace("_", " ") for key in about[found.names[0]])]
-        print_table(
-            header, [[name, *map(format_value, one.values())] for name, one in about.items()]
-        )
+        print_targets(found.facts["targets"])
     count = len(listed) if points == "all" else min(points, len(listed))
     if not count:
         return

@@ -17,6 +17,7 @@ from twinedge.runtime.reference import NO_ESTIMATE, estimates_of
 
 MOST_POINTS = 1024
 MOST_SCORE = 511  # in sixteenths of a scale
+MOST_SCALES = (MOST_SCORE + 1) // 16
 FULL_WEIGHT = 48
 _NO_WEIGHT = 112  # sixteenths of a scale from what the points agree on
 _MOST_SURPRISE = 32  # of a score, in an interval

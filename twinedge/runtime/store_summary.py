@@ -15,6 +15,7 @@ from twinedge.runtime import reference
 from twinedge.runtime.adaptation import (
     FULL_WEIGHT,
     MOST_POINTS,
+    MOST_SCORE,
     left_one_out,
     point_weights,
     score_errors,
@@ -34,6 +35,9 @@ class PointErrors:
         As shipped, and as predicted from all the other points; NaN for a point that is not used.
     weights : array of shape (k,)
         How far each point is believed, from 0 to 1; 0 for one that is not used.
+    beyond : array of shape (k,), bool
+        Whether the error is larger than predictions can be corrected by: ``MOST_SCALES`` times what
+        the pack expects.
     covered_shipped, covered : array of shape (k,), bool
         Whether the target is within the usual interval, as shipped and as adapted.
     """
@@ -41,6 +45,7 @@ class PointErrors:
     shipped: Array
     adapted: Array
     weights: Array
+    beyond: Array
     covered_shipped: Array
     covered: Array
 
@@ -54,6 +59,12 @@ class PointErrors:
         """Which points ``(k,)`` are so far from the others that they count for nothing."""
         suspect: Array = self.used & (self.weights == 0)
         return suspect
+
+    @property
+    def mostly_beyond(self) -> bool:
+        """Whether most points that count are beyond correction, as if in other units."""
+        counts = self.weights > 0
+        return 2 * int((self.beyond & counts).sum()) > int(counts.sum())
 
     def scores(self) -> dict[str, Any]:
         """Return errors and coverage of the points that count, None without any."""
@@ -92,7 +103,7 @@ def point_errors(pack: Pack, points: Evaluated) -> PointErrors:
     count, unit = len(points.able), float(pack.y_gain)
     used = np.flatnonzero(points.able)[-MOST_POINTS:]
     shipped, adapted = np.full((2, count), np.nan)
-    weights, inside = np.zeros(count), np.zeros((2, count), bool)
+    weights, (beyond, *inside) = np.zeros(count), np.zeros((3, count), bool)
     if len(used):
         targets, mean, scale = (column[used] for column in points[1:])
         errors, scores = score_errors(mean, scale, targets)
@@ -100,11 +111,12 @@ def point_errors(pack: Pack, points: Evaluated) -> PointErrors:
         true, *both = (reference.curved(pack, one) for one in (targets, mean, moved))
         shipped[used], adapted[used] = ((true - one) * unit for one in both)
         weights[used] = point_weights(scores) / FULL_WEIGHT
+        beyond[used] = np.abs(scores) == MOST_SCORE
         level = pack.intervals.usual_level
         for row, ends in enumerate(((mean, scale), (moved, wide))):
             bounds = reference.bounded(pack, *ends, level)
-            inside[row, used] = (bounds.raw_low <= targets) & (targets <= bounds.raw_high)
-    return PointErrors(shipped, adapted, weights, *inside)
+            inside[row][used] = (bounds.raw_low <= targets) & (targets <= bounds.raw_high)
+    return PointErrors(shipped, adapted, weights, beyond, *inside)
 
 
 @dataclass(frozen=True)

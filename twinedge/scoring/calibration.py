@@ -212,7 +212,8 @@ def calibrate(
         groups = None  # there is no other group to learn from
     rows = len(errors)
     if rows < LEAST_ROWS:
-        raise InputError(f"{rows} rows are too few to calibrate on: {LEAST_ROWS} are needed")
+        few = f"{rows} rows are" if rows != 1 else "1 row is"
+        raise InputError(f"{few} too few to calibrate on: {LEAST_ROWS} are needed")
     worth = effective_rows(weights, rows)
     if worth < LEAST_ROWS:
         raise InputError(

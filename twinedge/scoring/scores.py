@@ -7,11 +7,13 @@ import numpy.typing as npt
 
 from twinedge.errors import InputError
 from twinedge.scoring.calibration import interval_score
+from twinedge.wording import plural
 
 Array = npt.NDArray[Any]
 
 # The lowest rank correlation at which each phrase applies.
 _RANKS = ((0.5, "ranks errors well"), (0.3, "ranks errors"), (0.1, "ranks errors weakly"))
+_RANKED = 10  # rows; of fewer, a correlation says nothing
 
 
 def rmse(predicted: npt.ArrayLike, y: npt.ArrayLike = 0.0, weights: Array | None = None) -> float:
@@ -182,10 +184,13 @@ def describe_scores(scores: Scores) -> str:
     usual = min(scores.intervals, key=lambda one: abs(one.claimed - 0.9))
     rank = scores.rank_correlation
     ranks = next((words for least, words in _RANKS if rank >= least), "does not rank errors")
-    return (
-        f"Intervals cover {100 * usual.covered:.0f} % where {100 * usual.claimed:g} % is claimed; "
-        f"the scale {ranks} ({rank:.2f})."
+    ranking = (
+        f"the scale {ranks} ({rank:.2f})"
+        if scores.rows >= _RANKED
+        else f"{plural(scores.rows, 'row')} cannot show whether the scale ranks errors"
     )
+    covered, claimed = 100 * usual.covered, 100 * usual.claimed
+    return f"Intervals cover {covered:.0f} % where {claimed:g} % is claimed; {ranking}."
 
 
 def rank_correlation(uncertainty: Array, error: Array) -> float:
