@@ -43,6 +43,7 @@ TABLES = {
     "a-column-never-changes": table(cells=lambda a, b: f"1,{a:.3f},{b:.3f}"),
     "the-target-never-changes": table(cells=lambda a, b: f"{a:.3f},{b:.3f},1"),
     "there-are-too-few-rows": table(rows=3),
+    "numbers-have-a-unit": table(cells=lambda a, b: f"€ {a:.3f},{b:.3f},{a:.3f}"),
     "a-column-looks-like-an-id": table(cells=lambda a, b: f"u{a},{b:.3f},{a:.3f}"),
     "a-column-holds-dates-or-times": table(cells=lambda a, b: f"2026-01-1{int(9 * a)},{a},{b}"),
     "two-columns-have-the-same-name": table(names="a,a,y"),

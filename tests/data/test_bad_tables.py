@@ -22,6 +22,11 @@ BAD = {
         {},
         ["column 'the site'", "2 different texts in 2 rows", "drop=['the site']"],
     ),
+    "numbers with a unit": (
+        "a,y\n" + "".join(f"{k / 8} km/h,{k}\n" for k in range(25)),
+        {},
+        ["column 'a' holds numbers with 'km/h', such as '0.0 km/h'", "without it", "drop=['a']"],
+    ),
     "texts without a header": ("1,A,3\n2,B,4\n", {}, ["column 'x1'", "2 rows", "drop=['x1']"]),
     "texts that hardly repeat": (
         "who,y\n" + "".join(f"p{k % 15},{k}\n" for k in range(25)),

@@ -322,6 +322,16 @@ def test_rows_are_numbered_as_in_the_file(write):
     assert len(source.y) == N
 
 
+def test_a_category_of_quantities_is_noticed(write):
+    loads = np.array(["5 kg", "10 kg", "20 kg"])[np.arange(N) % 3]
+    rows = "".join(f"{k},{y!r}\n" for k, y in zip(loads, Y.tolist(), strict=True))
+    source = from_table(write("load,y\n" + rows), target="y")
+    assert [one.partition(": ")[2] for one in source.remarks] == [
+        "column 'load' is a category of 3 levels; these are numbers with 'kg': without it they "
+        "would be quantities"
+    ]
+
+
 def test_columns_of_names_are_not_looked_at(write):
     kinds = np.array(["p", "q", "r"])[np.arange(N) % 3]
     rows = "".join(

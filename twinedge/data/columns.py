@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from twinedge.wording import closest, listed, missing_columns, plural, quoted, s
 
 _INTEGER = re.compile(r"[+-]?\d{1,9}", re.ASCII)
 _ROWS_OF_AN_ID = 20
+_WITH_UNIT = re.compile(
+    r"(?P<before>[^\w+.,-]*)[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?(?P<after>[^0-9]*)"
+)
 _POSITIONAL = re.compile(r"x(\d{1,9})", re.ASCII)
 
 
@@ -255,11 +259,32 @@ def _check_names_of(column: Column, path: str | Path, *, may_be_dates: bool) -> 
         )
     count = int((~np.isnan(values)).sum())
     if len(texts) == count or (2 * len(texts) > count and count >= _ROWS_OF_AN_ID):
+        if (unit := unit_of(texts)) is not None:
+            raise ParameterError(
+                f"{where} holds numbers with {quoted(unit)}, such as {quoted(texts[0])}; write "
+                "them without it, or leave the column out with ",
+                dropping([name]),
+            )
         raise ParameterError(
             f"{where} has {len(texts)} different texts in {plural(count, 'row')}, like an id; "
             "nothing can be learnt from texts that hardly repeat: leave it out with ",
             dropping([name]),
         )
+
+
+def unit_of(texts: Collection[str]) -> str | None:
+    """Return the unit of numbers, or the sign in front of them, if most texts are numbers with it.
+
+    Examples
+    --------
+    >>> unit_of(["12 kg", "1.5 kg", "unknown"]), unit_of(["€ 1,50", "€ 20"]), unit_of(["A1", "A2"])
+    ('kg', '€', None)
+    """
+    read = (_WITH_UNIT.fullmatch(text.strip()) for text in texts)
+    signs = Counter(one["before"].strip() or one["after"].strip() for one in read if one)
+    (unit, count), *_ = [*signs.most_common(1), ("", 0)]
+    is_unit = any(one.isalpha() or one in "%‰°" or category(one) == "Sc" for one in unit)
+    return unit if is_unit and 2 * count > len(texts) else None
 
 
 def hold_times(texts: Collection[str]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twinedge.data.columns import unit_of
 from twinedge.data.csvfile import FRAME
 from twinedge.data.features import SideColumn, read_features
 from twinedge.data.fetch import load
@@ -495,6 +496,8 @@ def _describe_kinds(prepared: Prepared) -> list[str]:
             words += f" and one more for {plural(len(one.others), 'rare level')}"
         if count:
             words += f"; {plural(int(count), 'row')} to validate or test with an unknown level"
+        if (unit := unit_of(one.levels)) is not None:
+            words += f"; these are numbers with {quoted(unit)}: without it they would be quantities"
         remarks.append(words)
     return remarks
 
