@@ -41,7 +41,8 @@ class ExportSettings:
         if unknown or isinstance(self.formats, str):
             wrong = self.formats if isinstance(self.formats, str) else unknown[0]
             known = ", ".join(FORMATS)
-            raise InputError(f"{wrong!r} is not a list of formats: take some of {known}")
+            kind = "a list of formats" if wrong is self.formats else "a format"
+            raise InputError(f"{wrong!r} is not {kind}: take some of {known}")
         check_weights(self.weights)
         if not self.tolerance >= 0:
             raise wrong_value("tolerance", self.tolerance, "is not a number of at least 0")

@@ -203,6 +203,12 @@ class TestFrames:
         encoding = Encoding([("a", None), ("b", Category(("p", "q")))])
         for row in ({"b": "q", "a": 1.5, "note": "x"}, pd.Series({"b": "q", "a": 1.5})):
             assert encoding.encode(row).tolist() == [[1.5, 0, 1]]
+            assert encoding.encode([row, {"a": "2", "b": "p"}]).tolist() == [[1.5, 0, 1], [2, 1, 0]]
+
+    def test_each_row_of_a_list_must_have_the_names(self, complaint):
+        encoding = Encoding([("a", None), ("b", Category(("p", "q")))])
+        message = complaint(encoding.encode, [{"a": 1, "b": "p"}, {"a": 1, "c": "p"}])
+        assert message.startswith("the table has no column 'b'")
 
 
 class TestNames:

@@ -53,6 +53,12 @@ def test_anchors_that_the_twins_cannot_share_evenly_are_refused(complaint, curve
     assert "6 cannot be shared evenly" in complaint(model.fit, *curve)
 
 
+@pytest.mark.parametrize("validation", [np.zeros((5, 3)), 0.1, (), ([[1.0, 2, 3]],)])
+def test_validation_must_have_points_and_targets(complaint, curve, tiny, validation):
+    message = complaint(TwinRegressor(**tiny).fit, *curve, validation=validation)
+    assert message.startswith("validation is not a tuple of points and targets")
+
+
 def test_validation_targets_that_do_not_match_the_points_are_refused(complaint, curve, tiny):
     X, y = curve
     message = complaint(TwinRegressor(**tiny).fit, X, y, validation=(X[:5], y[:4]))

@@ -21,6 +21,7 @@ from twinedge.encoding.tables import (
     Column,
     all_numbers,
     alone,
+    are_records,
     check_unique,
     column_of,
     has_names,
@@ -252,7 +253,7 @@ class Encoding:
 
         Parameters
         ----------
-        X : data frame, mapping, or array of shape (n, columns) or (n, f)
+        X : data frame, mapping, list of mappings, or array of shape (n, columns) or (n, f)
             Where columns have names, these decide: their order does not matter, and columns that
             the model does not need are ignored. A mapping (or a row of a frame) is one row.
             Without names, columns are taken by position; an array with a column for each input is
@@ -270,6 +271,8 @@ class Encoding:
             wanted = self.names if self._found_by_name(labels) else labels
             cells = [X[name] if frame else alone(X[name]) for name in wanted]
             return self.apply(self._columns(cells))
+        if are_records(X):
+            return np.concatenate([self.encode(one) for one in X])
         rows = X if isinstance(X, np.ndarray) else rows_of(X)
         if rows.ndim != 2:
             raise InputError(f"queries must be rows of {len(self.names)} columns, not {rows.shape}")

@@ -35,6 +35,11 @@ def is_record(X: Any) -> bool:
     return isinstance(X, Mapping) or (hasattr(X, "keys") and hasattr(X, "index"))
 
 
+def are_records(X: Any) -> bool:
+    """Whether ``X`` is a list of rows with names."""
+    return isinstance(X, list | tuple) and len(X) > 0 and all(map(is_record, X))
+
+
 def has_names(labels: Sequence[Any]) -> bool:
     """Whether the columns of a table have names; pandas numbers columns that have none."""
     kinds = {isinstance(one, str) for one in labels}

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples, check_array, check_is_fitted,
 from twinedge.deprecation import warn_deprecated
 from twinedge.encoding.derived import Derived
 from twinedge.encoding.encoder import Encoding
-from twinedge.encoding.tables import frame_columns, is_frame
+from twinedge.encoding.tables import are_records, frame_columns, is_frame
 from twinedge.errors import InputError
 from twinedge.pack.layout import MAX_TARGETS
 from twinedge.scoring.weights import check_weights
@@ -107,7 +107,7 @@ class TableReader(BaseEstimator):
 
     def _read(self, X: Any) -> FloatArray:
         """Check rows of the columns that the model was fitted on; returns inputs ``(n, f)``."""
-        if is_frame(X) or not self.encoding_.is_plain:
+        if is_frame(X) or are_records(X) or not self.encoding_.is_plain:
             X = self.encoding_.encode(X)
         values = self.fill_values_
         read: FloatArray = check_array(

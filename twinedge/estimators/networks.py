@@ -130,6 +130,11 @@ class NetworkRegressor(RegressorMixin, TableReader):
             if not groups.any():
                 raise InputError("groups has one group for all rows; at least two are needed")
         if validation is not None:
+            if not isinstance(validation, tuple | list) or not 2 <= len(validation) <= 4:
+                raise InputError(
+                    "validation is not a tuple of points and targets, and after them groups and "
+                    "weights if there are any"
+                )
             X_val, y_val, *beside = validation
             groups_val, weights_val, *_ = [*beside, None, None]
             X_val, y_val, groups_val, weights_val = counted_rows(

@@ -19,7 +19,7 @@ import numpy as np
 from twinedge.defaults import COVERAGE
 from twinedge.encoding.cells import numbered
 from twinedge.encoding.encoder import Encoding
-from twinedge.encoding.tables import is_frame, is_record
+from twinedge.encoding.tables import are_records, is_frame, is_record
 from twinedge.errors import InputError, wrong_value
 from twinedge.notebook import describe_intervals, describe_networks, facts_table
 from twinedge.pack.contents import Array, target_names
@@ -179,7 +179,7 @@ class Device:
 
         Parameters
         ----------
-        x : array of shape (n, columns), data frame, or one row
+        x : array of shape (n, columns), data frame, list of mappings, or one row
             In the user's units. The columns of a frame, and the keys of a mapping or the labels of
             a row of a frame, are found by name; without names they go by position.
         return_std : bool
@@ -450,7 +450,7 @@ class Device:
 
 def _rows(x: Any) -> Any:
     """Make one row a table of one row; a table stays as it is."""
-    if is_frame(x) or is_record(x):
+    if is_frame(x) or is_record(x) or are_records(x):
         return x
     if isinstance(x, np.ndarray):
         return x[None] if x.ndim == 1 else x
