@@ -4,12 +4,13 @@ Packs of all versions, sections and shapes are made and mutated by a fuzzer that
 (firmware_ref/test/fuzz_make.h, fuzz_mutate.h), so that more than half of them are sound. Each is
 opened in one go and in steps. Sound ones predict with the kernels of this processor, as they are
 and prepared, which must all compute the same bits, within exactly as much memory as they ask for;
-they are watched, and learn (fuzz_open.c). With ``--fuzzed stores``, the bytes of a device's two
-blocks are mutated instead, on storage that may also fail or read differently each time
-(fuzz_store.c); with ``--fuzzed slots``, the journal of two banks, and releases on their way into
-them (fuzz_slots.c). All of the runtime is compiled by gcc with AddressSanitizer and
-UndefinedBehaviorSanitizer. A finding is a process that failed; its output is in
-firmware_ref/build/fuzz.
+they are watched, and learn (fuzz_open.c). With ``--fuzzed targets``, these are packs of several
+targets, each of which must be predicted as by itself (fuzz_targets.c); with ``--fuzzed stores``,
+the bytes of a device's two blocks are mutated instead, on storage that may also fail or read
+differently each time (fuzz_store.c); with ``--fuzzed slots``, the journal of two banks, and
+releases on their way into them (fuzz_slots.c). All of the runtime is compiled by gcc with
+AddressSanitizer and UndefinedBehaviorSanitizer. A finding is a process that failed; its output is
+in firmware_ref/build/fuzz.
 
 With ``--coverage`` nothing is checked: lines and branches of firmware_ref/src that all fuzzers
 reach are counted instead, in fewer executions.
@@ -18,6 +19,7 @@ Results of several machines are kept side by side in one file. Where a command m
 fuzz in parts with different seeds, and add them up:
 
     python -m benchmarks.fuzz --processes 2
+    python -m benchmarks.fuzz --processes 2 --fuzzed targets
     python -m benchmarks.fuzz --processes 2 --fuzzed stores
     python -m benchmarks.fuzz --processes 2 --fuzzed slots
     python -m benchmarks.fuzz --processes 2 --coverage
@@ -51,8 +53,18 @@ FIRMWARE = Path(__file__).parents[1] / "firmware_ref"
 RESULTS = Path(__file__).parent / "results" / "fuzz.json"
 PAGE = Path(__file__).parents[1] / "docs" / "security.md"
 FOLDER = FIRMWARE / "build" / "fuzz"
-CORPORA = {"fuzz_open": "corpus", "fuzz_store": "corpus_store", "fuzz_slots": "corpus_slots"}
-FUZZERS = {"packs": "fuzz_open", "stores": "fuzz_store", "slots": "fuzz_slots"}
+CORPORA = {
+    "fuzz_open": "corpus",
+    "fuzz_targets": "corpus_targets",
+    "fuzz_store": "corpus_store",
+    "fuzz_slots": "corpus_slots",
+}
+FUZZERS = {
+    "packs": "fuzz_open",
+    "targets": "fuzz_targets",
+    "stores": "fuzz_store",
+    "slots": "fuzz_slots",
+}
 SUBJECTS = (*FUZZERS, "coverage")
 COVERED = 100_000  # executions of each fuzzer
 APART = 2**32  # inputs between the processes of a seed; adjacent seeds of fuzz_alone share inputs

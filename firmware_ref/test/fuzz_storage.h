@@ -90,7 +90,7 @@ static void erase_all(device *one) {
     memset(one->cells, erased_cell(one), 2 * one->storage.block_size);
 }
 
-static int is_reliable(const device *one) {
+static inline int is_reliable(const device *one) {
     return !(one->flags & (FAILS | WANDERS));
 }
 

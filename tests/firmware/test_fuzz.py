@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from twinedge.errors import InputError
@@ -28,6 +29,31 @@ CORPUS = {
     "scaled_relu.twin": ("neighbors-of-four-twins", True),
 }
 
+# Packs of several targets, as random_packs.py draws them.
+TARGETS = {
+    "two.twin": {"outputs": 2, "features": 3, "hidden": (6,), "counts": [4, 2]},
+    "eight.twin": {"outputs": 8, "features": 2, "hidden": (7,), "counts": [3], "scaled": True},
+    "three.twin": {"outputs": 3, "features": 4, "hidden": (5, 4), "counts": [5, 3], "scaled": True},
+    "int16.twin": {"outputs": 2, "features": 2, "hidden": (5,), "counts": [4], "dtype": np.int16},
+    "neighbors.twin": {
+        "outputs": 2,
+        "features": 3,
+        "hidden": (6,),
+        "counts": [6, 5],
+        "neighbors": 2,
+        "scaled": True,
+    },
+    "curves.twin": {
+        "outputs": 3,
+        "features": 2,
+        "hidden": (4,),
+        "counts": [3, 1],
+        "scaled": True,
+        "mapped": True,
+        "curved": True,
+    },
+}
+
 # Sections by the names of FORMAT.md; the last stands for kinds that it does not define.
 SECTIONS = (
     *("scaling", "twins", "curve", "anchors", "ids", "metadata"),
@@ -37,7 +63,6 @@ SECTIONS = (
 # As in firmware_ref/Makefile; libFuzzer itself comes in when its program is linked.
 CHECKED = (
     "-O2",
-    "-DTWIN_TARGETS=1",
     "-fsanitize=fuzzer-no-link,address,undefined",
     "-fno-sanitize=null,object-size,pointer-overflow",
     "-fno-sanitize-recover=all",
@@ -113,7 +138,22 @@ FAULTS = {
     "one-kernel-that-does-not-limit": ("kernels/plain.h", "twini_sat(twini_rsh(", "(twini_rsh("),
 }
 
-# The same for stores.
+# The same for packs of several targets.
+TARGETS_FAULTS = {
+    "sums-of-the-first-for-all": ("twin_targets.c", "run->sums[target]", "run->sums[0]"),
+    "a-target-that-is-not-there": (
+        "twin_targets.c",
+        "if (target >= twini_targets(model))",
+        "if (target > twini_targets(model))",
+    ),
+    "true-values-of-the-first-for-all": (
+        "twin_store.c",
+        "target = targets[i];",
+        "target = *targets;",
+    ),
+}
+
+# For stores.
 STORE_FAULTS = {
     "more-points-than-there-is-memory-for": (
         "twin_store.c",
@@ -166,6 +206,11 @@ SLOT_FAULTS = {
 @pytest.fixture(scope="module")
 def kept(native):
     return native.FIRMWARE / "test" / "corpus"
+
+
+@pytest.fixture(scope="module")
+def kept_targets(native):
+    return native.FIRMWARE / "test" / "corpus_targets"
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +267,17 @@ def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
         assert (kept / name).read_bytes() == write_pack(pack, metadata=False)
 
 
+def several(packs, name):
+    rng = np.random.default_rng([*TARGETS].index(name))
+    return write_pack(packs.random_pack(rng, **TARGETS[name]), metadata=False)
+
+
+def test_the_corpus_of_targets_is_what_these_packs_are(kept_targets, packs):
+    assert {path.name for path in kept_targets.iterdir()} == set(TARGETS)
+    for name in TARGETS:
+        assert (kept_targets / name).read_bytes() == several(packs, name)
+
+
 def test_stores_belong_to_this_pack(native, packs, cases):
     pack = cases.draw(packs, "some-of-everything", scaled=True)
     pack = replace(pack, intervals=replace(pack.intervals, trust=40000))
@@ -251,6 +307,7 @@ def fuzz(fuzzer, kept, folder, *limits):
     ("name", "corpus", "runs", "reached"),
     [
         ("fuzz_open", "kept", 5000, 200),
+        ("fuzz_targets", "kept_targets", 3000, 200),
         ("fuzz_store", "kept_stores", 3000, 100),
         ("fuzz_slots", "kept_slots", 3000, 100),
     ],
@@ -275,9 +332,9 @@ def test_the_fuzzer_makes_packs_of_all_kinds(native, objects, kept, tmp_path):
     seen = json.loads(done.stdout)
     statuses = {native.name_of(-n): count for n, count in enumerate(seen["statuses"]) if count}
     assert seen["executions"] == sum(statuses.values()) == inputs
-    # There are some of every kind of fault behind the checksums; this build knows one target alone.
+    # There are some of every kind of fault behind the checksums.
     behind_checksums = {"truncated", "length", "header", "section", "padding", "value", "overflow"}
-    assert set(statuses) == {"ok", "unsupported"} | behind_checksums
+    assert set(statuses) == {"ok"} | behind_checksums
     counts = seen["counts"]
     assert counts["repaired"] == sum(statuses[name] for name in ("padding", "value", "overflow"))
     assert counts["sound"] == statuses["ok"] + counts["repaired"] > inputs / 3
@@ -308,6 +365,25 @@ def test_some_packs_are_as_large_as_the_format_allows(native, objects, kept, tmp
         largest |= Counter(json.loads(done.stdout)["largest"])
     del largest["bytes"]
     assert largest == {"features": 1024, "width": 1024, "anchors": 4096, "twins": 256}
+
+
+@pytest.mark.slow
+def test_the_fuzzer_of_targets_predicts_and_learns_all(native, objects, kept_targets, tmp_path):
+    inputs = 10_000
+    program = link_alone(native, objects, tmp_path / "fuzz_alone", "fuzz_targets")
+    done = run_alone(program, kept_targets, inputs)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["executions"] == sum(seen["statuses"]) == inputs
+    counts = seen["counts"]
+    assert counts["sound"] > counts["several"] > inputs / 15
+    for kind in ("scaled", "mapped", "curved", "silu", "wide", "neighbors"):
+        assert counts[kind] > counts["sound"] / 10, kind
+    for name in ("stepped", "disturbed", "filled_queries", "outside_queries", "refused_queries"):
+        assert counts[name] > 200, name
+    for name in ("learnt", "adapted"):
+        assert counts[name] > 100, name
+    assert len(seen["kernels"]) > 1
 
 
 @pytest.mark.slow
@@ -343,9 +419,9 @@ def test_the_fuzzer_of_slots_updates_confirms_and_undoes(native, objects, kept_s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", [*FAULTS, *STORE_FAULTS, *SLOT_FAULTS])
+@pytest.mark.parametrize("fault", [*FAULTS, *TARGETS_FAULTS, *STORE_FAULTS, *SLOT_FAULTS])
 def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
-    name, right, wrong = (FAULTS | STORE_FAULTS | SLOT_FAULTS)[fault]
+    name, right, wrong = (FAULTS | TARGETS_FAULTS | STORE_FAULTS | SLOT_FAULTS)[fault]
     tree = shutil.copytree(native.FIRMWARE / "src", tmp_path / "src")
     text = (tree / name).read_text()
     assert text.count(right) == 1, "the runtime was rewritten: this fault needs another place"
@@ -357,7 +433,8 @@ def test_a_planted_fault_is_found(native, objects, kept, tmp_path, fault):
     faulty = tmp_path / f"{unit.stem}.o"
     native.compile_c(faulty, *CHECKED, "-c", compiler="clang", sources=[unit])
     parts = {**objects, faulty.stem: faulty}
-    kind = "open" if fault in FAULTS else "store" if fault in STORE_FAULTS else "slots"
+    kinds = {"open": FAULTS, "targets": TARGETS_FAULTS, "store": STORE_FAULTS, "slots": SLOT_FAULTS}
+    (kind,) = (kind for kind, those in kinds.items() if fault in those)
     corpus = kept if kind == "open" else kept.with_name(f"corpus_{kind}")
     program = link_alone(native, parts, tmp_path / "fuzz_alone", f"fuzz_{kind}")
     done = run_alone(program, corpus, 5000)
