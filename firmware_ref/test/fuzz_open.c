@@ -61,17 +61,12 @@ static void count_pack(const twin_model *model, const uint8_t *pack, uint32_t si
 
 static void report(void) {
     static const char *const sizes[] = {"features", "width", "anchors", "twins", "bytes"};
-    unsigned kernels = 0;
-    while (kernels < KERNELS && kernel_names[kernels])
-        kernels++;
     (void)printf("{");
     print_counts();
     (void)printf(", ");
     print_numbers("largest", sizes, largest, SIZES);
     (void)printf(", ");
-    print_numbers("kernels", kernel_names, kernel_runs[0], kernels);
-    (void)printf(", ");
-    print_numbers("prepared", kernel_names, kernel_runs[1], kernels);
+    print_kernels();
     (void)printf("}\n");
 }
 

@@ -39,6 +39,15 @@ static void count_kernel(const char *name, int prepared) {
     kernel_runs[prepared][i]++;
 }
 
+static void print_kernels(void) {
+    unsigned kernels = 0;
+    while (kernels < KERNELS && kernel_names[kernels])
+        kernels++;
+    print_numbers("kernels", kernel_names, kernel_runs[0], kernels);
+    (void)printf(", ");
+    print_numbers("prepared", kernel_names, kernel_runs[1], kernels);
+}
+
 /* A query, and what it should be answered with: all estimates, in the order of the anchors. */
 typedef struct question {
     int16_t *query;

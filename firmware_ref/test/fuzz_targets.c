@@ -42,15 +42,10 @@ static void count_pack(const twin_model *model) {
 }
 
 static void report(void) {
-    unsigned kernels = 0;
-    while (kernels < KERNELS && kernel_names[kernels])
-        kernels++;
     (void)printf("{");
     print_counts();
     (void)printf(", ");
-    print_numbers("kernels", kernel_names, kernel_runs[0], kernels);
-    (void)printf(", ");
-    print_numbers("prepared", kernel_names, kernel_runs[1], kernels);
+    print_kernels();
     (void)printf("}\n");
 }
 
