@@ -100,7 +100,6 @@ static void try_learning(const bench *on, const uint8_t *pack, uint64_t *rng) {
     unsigned count = on->model->targets, t;
     int known[TWIN_TARGETS] = {0};
     float truths[TWIN_TARGETS];
-    twin_raw raw[TWIN_TARGETS];
     twin_status status;
     opened all;
     device one;
@@ -120,6 +119,7 @@ static void try_learning(const bench *on, const uint8_t *pack, uint64_t *rng) {
             status = TWIN_OK; /* nothing was measured, or something beyond what the pack takes */
     }
     if (!status && !on->status) {
+        twin_raw raw[TWIN_TARGETS];
         CHECK(twin_predict_adapted_targets_raw(&all.store, all.scratch.start, all.scratch.size,
                                                on->query, raw, count) == TWIN_OK);
         for (t = 0; t < count; t++) {
@@ -137,6 +137,7 @@ static void try_sound(twin_model *model, const uint8_t *pack, uint64_t *rng) {
     bench on;
     uint32_t i;
     count_pack(model);
+    memset(&on, 0xA5, sizeof on);
     (void)twin_set_kernel(model, below(rng, 6)); /* there may be fewer */
     on.model = model;
     on.query = (int16_t *)allocate(sizeof(int16_t) * model->features);
