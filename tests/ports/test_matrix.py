@@ -25,7 +25,7 @@ PACKS = {
     "one-layer": ((3, (30,), "relu", np.int8), [5], 0),
     "one-layer-silu": ((8, (21,), "silu", np.int8), [4], 0),
     "three-layers-silu": ((9, (20, 32, 16), "silu", np.int8), [5], 0),
-    "wide-layers-silu": ((8, (64, 128), "silu", np.int8), [3], 0),
+    "wide-layers-silu": ((8, (64, 112), "silu", np.int8), [3], 0),
 }
 QUERIES, QUERIES_ON_AVR = 100, 16
 QUICK = "mps2-an386", 3  # of several targets
