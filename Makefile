@@ -167,8 +167,7 @@ coverage: $(VENV)/dev.stamp $(AXE) $(ESPHOME) $(MONOCYPHER) ## Lines and branche
 	@$(BIN)/python tools/coverage build/coverage.json --lines 98 --branches 96
 
 fuzz: $(VENV)/dev.stamp ## Fuzz the C runtime for FUZZ_SECONDS (60)
-	@$(MAKE) --no-print-directory -j 2 -C firmware_ref watched
-	@$(MAKE) --no-print-directory -C firmware_ref fuzz
+	@$(MAKE) --no-print-directory -j 2 -C firmware_ref fuzz
 
 prove: ## Show that the C runtime has no run-time errors, by Frama-C (docs/security.md)
 	@tools/need-debian gcc $(DEBIAN_prove)

@@ -65,7 +65,7 @@ static int erase_cells(void *context, uint32_t address) {
 }
 
 static inline uint32_t record_bytes(const twin_model *model) {
-    return 16 + 4u * model->features;
+    return 4 + 12u * model->targets + 4u * model->features;
 }
 
 static inline uint32_t slot_bytes(const twin_model *model, uint32_t program_size) {

@@ -267,15 +267,11 @@ def test_the_corpus_is_what_these_packs_are(kept, packs, cases):
         assert (kept / name).read_bytes() == write_pack(pack, metadata=False)
 
 
-def several(packs, name):
-    rng = np.random.default_rng([*TARGETS].index(name))
-    return write_pack(packs.random_pack(rng, **TARGETS[name]), metadata=False)
-
-
 def test_the_corpus_of_targets_is_what_these_packs_are(kept_targets, packs):
     assert {path.name for path in kept_targets.iterdir()} == set(TARGETS)
-    for name in TARGETS:
-        assert (kept_targets / name).read_bytes() == several(packs, name)
+    for number, (name, given) in enumerate(TARGETS.items()):
+        pack = packs.random_pack(np.random.default_rng(number), **given)
+        assert (kept_targets / name).read_bytes() == write_pack(pack, metadata=False)
 
 
 def test_stores_belong_to_this_pack(native, packs, cases):

@@ -9,10 +9,10 @@ from twinedge.cli.output import (
     note,
     note_beyond,
     note_faults,
+    print_by_target,
     print_json,
     print_record,
     print_result,
-    print_targets,
     print_text,
 )
 from twinedge.cli.reading import read_device_points
@@ -128,7 +128,7 @@ def adapt(
     else:
         print_record(result)
         print_text("")
-        print_targets(about)
+        print_by_target(about)
 
 
 def _summary(errors: "PointErrors") -> dict[str, Any]:

@@ -156,7 +156,7 @@ def note_beyond(errors: "Mapping[str, PointErrors]", *, quiet: bool = False) -> 
             )
 
 
-def print_targets(targets: Mapping[str, dict[str, Any]]) -> None:
+def print_by_target(targets: Mapping[str, dict[str, Any]]) -> None:
     """Print the same values of each of several targets as a table."""
     first, *_ = targets.values()
     header = ["target", *(key.replace("_", " ") for key in first)]

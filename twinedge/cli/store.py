@@ -13,13 +13,13 @@ from twinedge.cli.output import (
     note,
     note_beyond,
     note_faults,
+    print_by_target,
     print_csv,
     print_help,
     print_json,
     print_record,
     print_result,
     print_table,
-    print_targets,
     print_text,
 )
 from twinedge.cli.values import ModelPath, Whole, WordOr
@@ -107,7 +107,7 @@ def show(
     print_record(facts)
     if len(found.errors) > 1:
         print_text("")
-        print_targets(found.facts["targets"])
+        print_by_target(found.facts["targets"])
     count = len(listed) if points == "all" else min(points, len(listed))
     if not count:
         return
